@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from experiments.grids_of_the_paper import COMMON, PAPER
 from pernn.lab.config import flatten
 from pernn.lab.experiments import CATALOGUE, PLANNED, find_experiment, first_seeds, names_of, trials
 from pernn.lab.reports import write_report
@@ -72,30 +71,6 @@ def digests():
 def test_specs_are_those_of_the_golden_file():
     """If this fails, runs get other names: make the file anew and say so in the changelog."""
     assert digests() == json.loads(GOLDEN.read_text())
-
-
-def present(settings):
-    """What is set, in order; None means that there is no such setting."""
-    return tuple(sorted((key, value) for key, value in settings.items() if value is not None))
-
-
-@pytest.mark.parametrize(("name", "rows"), PAPER.items(), ids=PAPER)
-def test_paper_scale_is_the_papers_grid(name, rows):
-    specs, settings = planned(name, "paper")
-    expected = {present({**COMMON, **row, "seed": seed}) for row in rows for seed in seeds_of(name)}
-    found = set()
-    for flat in settings:
-        assert flat.get("encoding.size", 512) == 512
-        columns = {*COMMON, *(column for row in rows for column in row), "seed"}
-        found.add(present({column: flat.get(column) for column in columns}))
-    assert found == expected
-    assert len({spec.fingerprint() for spec in specs}) == len(specs) == len(expected)
-
-
-def test_all_vocabularies_of_constant_information_have_as_many_inputs():
-    for scale, bits in (("paper", 768), ("small", 48), ("demo", 96)):
-        specs, _ = planned("constant_information", scale)
-        assert {spec.task.vocab_size**spec.task.length for spec in specs} == {2**bits}
 
 
 @pytest.mark.parametrize(("experiment", "scale"), EVERY)
