@@ -4,8 +4,6 @@ import csv
 import io
 import json
 import re
-import subprocess
-import sys
 from html.parser import HTMLParser
 from typing import Any
 
@@ -242,14 +240,3 @@ def test_lost_and_missing_trials_are_told(tmp_path):
 def test_an_experiment_without_claims_says_so(tmp_path):
     report = write(tmp_path, [], claims=(), **SVG)
     assert "No claims are attached" in report.page.read_text()
-
-
-def test_reports_load_neither_torch_nor_pyplot_and_nothing_before_use():
-    code = (
-        "import sys, pernn.lab.reports\n"
-        "assert 'matplotlib' not in sys.modules and 'jinja2' not in sys.modules\n"
-        "pernn.lab.reports.write_report, pernn.lab.reports.judge\n"
-        "assert 'matplotlib' in sys.modules\n"
-        "assert 'torch' not in sys.modules and 'matplotlib.pyplot' not in sys.modules\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)

@@ -97,27 +97,6 @@ def test_rows_that_compete_are_told_apart():
         judge(claim(vague_too, "by_position"), by_condition())
 
 
-def longer(gain):
-    return [
-        trial(seed=seed, training__iterations=n, k=4, m=0.5 + gain * (n > 300_000) + seed / 1e3)
-        for seed in (1, 2, 3, 4, 5)
-        for n in (300_000, 600_000)
-    ]
-
-
-def test_conditions_may_be_numbers_or_absent():
-    more = Differs("m", {}, Contrast("training.iterations", 600_000, 300_000), "k")
-    found = judge(claim(more), longer(0.1))
-    assert found.verdict == "supported"
-    assert found.quantity == "m, training.iterations 600,000 − training.iterations 300,000 at k = 4"
-    assert "600,000 and 300,000" in judge(claim(more), longer(0.1)[:1]).detail
-    pretrained = [{**one, "pretraining.task.kind": "copy", "m": 0.9} for one in longer(0)[::2]]
-    helps = Differs("m", {}, Contrast("pretraining.task.kind", "copy", None), "k")
-    assert judge(claim(helps), [*longer(0)[::2], *pretrained]).verdict == "supported"
-    alone = AtLeast("m", {"pretraining.task.kind": None}, "k", (4,), 0.8, "ours")
-    assert judge(claim(alone), [*longer(0)[::2], *pretrained]).verdict == "contradicted"
-
-
 LAYOUT = replace(GRID, metrics=("token_accuracy",))
 
 
