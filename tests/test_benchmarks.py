@@ -71,6 +71,14 @@ def test_parity_is_found_and_its_absence_noticed(monkeypatch):
         gpu.compare_with_cpu(CPU, "gru", "learned", "bf16")
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("core", CORES)
+@pytest.mark.parametrize("precision", ["fp32", "tf32", "bf16"])
+def test_a_gpu_trains_as_the_processor_does(core, precision):
+    gpu.compare_with_cpu(torch.device("cuda"), core, "learned", precision)
+
+
 def test_what_fails_is_printed_and_the_rest_goes_on(monkeypatch, capsys):
     monkeypatch.setattr(gpu, "CORES", ("elman", "none such", "gru"))
     monkeypatch.setattr("sys.argv", ["gpu.py", "--device", "cpu", "--parts", "times"])
