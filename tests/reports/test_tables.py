@@ -50,20 +50,6 @@ def test_metrics_that_are_missing_stay_blank():
     ]
 
 
-def test_csv_keeps_all_digits():
-    rows = summarise(trials(), BY, METRICS)
-    lines = list(csv.DictReader(io.StringIO(to_csv(rows, METRICS))))
-    assert len(lines) == len(rows)
-    for line, row in zip(lines, rows, strict=True):
-        found = row.metrics["loss"]
-        assert line["core.kind"] == row.condition["core.kind"]
-        assert float(line["loss.mean"]) == found.bootstrap.estimate
-        assert float(line["loss.high"]) == found.bootstrap.high
-        assert float(line["loss.t_low"]) == found.student.low
-        raw = dict(pair.split(":") for pair in line["loss.values"].split())
-        assert {int(seed): float(value) for seed, value in raw.items()} == dict(found.values)
-
-
 @given(TEXTS)
 def test_any_text_stays_in_its_markdown_cell(text):
     rows = summarise([trial(seed=1, word=text, m=0.5)], ["word"], ["m"])
