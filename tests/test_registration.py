@@ -1,7 +1,6 @@
 """A registered plan: what its lock file holds, what is refused, and the mark of every verdict."""
 
 import json
-import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from scipy.stats import nct, t
 
 import pernn.lab
 from command_line import call, succeed
+from docs.test_readme import blocks
 from pernn.errors import ConfigError, CorruptError
 from pernn.lab.evidence import rebuild
 from pernn.lab.experiments import Choice, Place, find_experiment
@@ -247,7 +247,7 @@ def test_trials_without_a_date_have_no_plan(plan, ran, copy):
 
 def test_the_plan_of_the_page_is_registered(plan):
     page = (Path(__file__).parents[1] / "docs" / "sweeps.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"^```toml\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    (block,) = blocks("toml", page)
     plan.write_text(block, encoding="utf-8")
     register(plan)
     registration = read_registrations()["tiny"]

@@ -15,23 +15,19 @@ import torch
 
 from command_line import call, succeed
 from cores import test_laws as core_laws
+from docs.test_readme import blocks
 from pernn.analysis import jacobian
 from pernn.encodings import Sinusoidal
 from pernn.errors import ConfigError
 from pernn.lab.cores import CORES
 from pernn.lab.encodings import ENCODINGS
-from pernn.lab.experiments import (
-    find_experiment,
-    trials,
-)
+from pernn.lab.experiments import find_experiment
 from pernn.lab.interfaces import BatchStream
-from pernn.lab.reports import judge
 from pernn.lab.reports.texts import Labels
 from pernn.lab.tasks import TASKS, Rule
 from pernn.models import AutoregressiveRNN, PlainRNN, PositionEncodedRNN
 
 PAGE = Path(__file__).parents[2] / "docs" / "extend.md"
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FILES = {
     "core": "mingru",
     "gates": "minimal_gated",
@@ -44,10 +40,6 @@ FILES = {
 
 
 pytestmark = pytest.mark.usefixtures("one_format")
-
-
-def blocks(language, text):
-    return [block for found, block in BLOCK.findall(text) if found == language]
 
 
 def recipe(part):
@@ -235,26 +227,6 @@ def test_the_experiment_runs_and_is_judged_from_python(pasted, tmp_path, monkeyp
     assert "'too few seeds', 'too few seeds'" in capsys.readouterr().out  # of one seed
     assert len(module.records) == 8
     assert module.report.page.is_file()
-
-
-def test_the_experiments_trials_are_paired_and_its_claims_can_be_judged(pasted):
-    experiment = pasted("experiment").EXPERIMENT
-    for scale, lengths in (("demo", 2), ("small", 3), ("paper", 4)):
-        specs = trials(experiment, scale)
-        assert len({spec.fingerprint() for spec in specs}) == 5 * lengths * 2 * 2
-        assert [spec.seed for spec in specs] == sorted(spec.seed for spec in specs)
-    records = [
-        {
-            "core.kind": spec.core.kind,
-            "encoding.kind": spec.encoding.kind,
-            "task.length": spec.task.length,
-            "seed": spec.seed,
-            "token_accuracy": 0.5 + 0.1 * (spec.encoding.kind == "none") + spec.seed * 1e-5,
-        }
-        for spec in trials(experiment, "demo")
-    ]
-    harms, grows = (judge(claim, records).verdict for claim in experiment.claims)
-    assert (harms, grows) == ("supported", "inconclusive")
 
 
 @pytest.fixture(scope="module")
