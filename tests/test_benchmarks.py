@@ -11,6 +11,7 @@ import updates
 from torch.nn import functional as F
 from updates import ScriptedNetwork, make_spec, script_update
 
+from pernn.cross_entropy import CHUNK_SIZES
 from pernn.errors import ConfigError
 from pernn.lab.runs import RunSpec, build
 from pernn.lab.training.objective import DeviceBatch, batch_loss
@@ -75,7 +76,8 @@ def test_parity_is_found_and_its_absence_noticed(monkeypatch):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 @pytest.mark.parametrize("core", CORES)
 @pytest.mark.parametrize("precision", ["fp32", "tf32", "bf16"])
-def test_a_gpu_trains_as_the_processor_does(core, precision):
+def test_a_gpu_trains_as_the_processor_does(monkeypatch, core, precision):
+    monkeypatch.setitem(CHUNK_SIZES, "cuda", 300)  # outputs in several chunks
     gpu.compare_with_cpu(torch.device("cuda"), core, "learned", precision)
 
 

@@ -206,7 +206,7 @@ class Point:
     """An entry point of another package."""
 
     def __init__(self, target):
-        self.name, self.target = "theirs", target
+        self.name, self.value, self.target = "theirs", "somewhere:PART", target
 
     def load(self):
         if isinstance(self.target, Exception):

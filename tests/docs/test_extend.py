@@ -26,6 +26,7 @@ from pernn.lab.interfaces import BatchStream
 from pernn.lab.reports.texts import Labels
 from pernn.lab.tasks import TASKS, Rule
 from pernn.models import AutoregressiveRNN, PlainRNN, PositionEncodedRNN
+from test_config import Point
 
 PAGE = Path(__file__).parents[2] / "docs" / "extend.md"
 FILES = {
@@ -312,18 +313,6 @@ def test_the_task_is_shown_by_its_place(tmp_path):
     refused = call("show", "copying:Nothing", cwd=tmp_path)
     assert refused.returncode == 2
     assert "module 'copying' has no attribute 'Nothing'" in refused.stderr
-
-
-class Point:
-    """An entry point that is not of an installed package."""
-
-    def __init__(self, found):
-        self.found, self.value = found, "somewhere:EXPERIMENT"
-
-    def load(self):
-        if isinstance(self.found, Exception):
-            raise self.found
-        return self.found
 
 
 def test_a_registered_experiment_is_checked(pasted, monkeypatch):

@@ -19,7 +19,6 @@ from pernn.lab.trials import gather
 
 DOCS = Path(__file__).parents[2] / "docs"
 GOLDEN = Path(__file__).parents[1] / "golden" / "experiments.json"
-EXPERIMENT = find_experiment("vocabulary_size")
 ALL = [find_experiment(name) for name in CATALOGUE]
 EVERY = [
     pytest.param(experiment, scale, id=f"{experiment.name}-{scale}")
@@ -29,16 +28,10 @@ EVERY = [
 SEEDS = (111, 222, 333, 444, 555)
 VALIDATION = dict.fromkeys(("learning_rate", "tuned_vocabulary_size"), (1009, 2003, 3001))
 """Seeds that choose a setting, beside the published ones."""
-
-
 MORE = (666, 777, 888)
 """Seeds of published evidence, beside the published ones."""
 FRESH = {"other_optimizers_gru": first_seeds(24)[8:]}
 """Experiment → seeds of its scale `small`, where others had been looked at."""
-
-
-def seeds_of(name):
-    return (*SEEDS, *VALIDATION.get(name, ()))
 
 
 @functools.cache
@@ -79,7 +72,7 @@ def test_every_condition_has_every_seed(experiment, scale):
     for flat in specs_of(experiment, scale):
         seeds[json.dumps({**flat, "seed": None}, sort_keys=True)].append(flat["seed"])
     found = {tuple(sorted(some)) for some in seeds.values()}
-    expected = seeds_of(experiment.name)
+    expected = (*SEEDS, *VALIDATION.get(experiment.name, ()))
     more = {tuple(sorted({*expected, *MORE}))} if scale != "paper" else set()
     if scale == "small" and experiment.name in FRESH:
         expected, more = FRESH[experiment.name], set()

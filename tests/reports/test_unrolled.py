@@ -12,10 +12,11 @@ from pyarrow import parquet
 
 from pernn.errors import ConfigError, CorruptError
 from pernn.lab.experiments import AtLeast, Claim, Contrast, Differs, Place
-from pernn.lab.reports import export_records, judge, report, write_report
+from pernn.lab.reports import export_records, judge, report
 from pernn.lab.trials import unroll
 from reports.test_drawn import GRID
-from reports.trials import ENCODING, by_condition, by_length, experiment, planned, trial, trials
+from reports.test_page import SVG, write
+from reports.trials import ENCODING, by_condition, by_length, trial, trials
 
 VALUES = st.none() | st.integers(-9, 9) | st.floats(0, 1) | st.sampled_from(["a", "b"])
 NAMES = st.sampled_from(["position", "token_accuracy", "q50", "target"])
@@ -104,10 +105,7 @@ def test_the_report_is_of_rows(tmp_path):
     records = [
         {**one, "preset": "as-written"} if one["seed"] == 111 else one for one in by_condition()
     ]
-    write_report(
-        experiment(figure=LAYOUT), "demo", records, planned()[:20], tmp_path, "pernn run it",
-        formats=("svg",),
-    )  # fmt: skip
+    write(tmp_path, records, SVG, figure=LAYOUT)
     rows = list(csv.DictReader(io.StringIO((tmp_path / "table.csv").read_text())))
     assert list(rows[0])[:8] == [
         "core.kind",
@@ -136,10 +134,7 @@ def test_the_report_is_of_rows(tmp_path):
 def test_of_too_many_trials_a_page_lists_the_first(tmp_path, monkeypatch):
     monkeypatch.setattr(report, "MAX_LISTED", 7)
     records = by_condition()
-    write_report(
-        experiment(figure=LAYOUT), "demo", records, planned(), tmp_path, "pernn run it",
-        formats=("svg",),
-    )  # fmt: skip
+    write(tmp_path, records, SVG, figure=LAYOUT)
     page = (tmp_path / "index.html").read_text()
     assert (
         f"<summary>The first 7 of {len(records)} trials; pernn export gives all</summary>" in page

@@ -13,7 +13,7 @@ from pernn.cores import Elman
 from pernn.errors import MachineError
 from pernn.kernels import rounded, rounds_products
 from pernn.lab.cores import CORES
-from pernn.lab.runs import RunSpec, build
+from pernn.lab.runs import build
 from pernn.lab.training import (
     TrainState,
     advance,
@@ -24,6 +24,7 @@ from pernn.lab.training import (
     share_devices,
 )
 from pernn.models import PositionEncodedRNN
+from tiny import tiny
 
 CPU = torch.device("cpu")
 
@@ -190,9 +191,7 @@ class OwnProducts(Elman):
 
 
 def test_products_that_would_not_round_are_refused(generator: torch.Generator) -> None:
-    spec = RunSpec.load(
-        {"task": {"kind": "reverse_ordering", "vocab_size": 4, "length": 4, "num_held_out": 32}}
-    ).override({"training.precision": "bf16", "training.iterations": 2, "core.kind": "elman"})
+    spec = tiny("reverse_ordering", "elman", training={"precision": "bf16"})
     trial = build(spec, CPU)
     own = OwnProducts(trial.model.core.input_size, trial.model.core.hidden_size)
     for core, refused in ((trial.model.core, False), (own, True)):
