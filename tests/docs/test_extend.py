@@ -4,7 +4,6 @@ import csv
 import json
 import os
 import re
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -27,6 +26,7 @@ from pernn.lab.reports.texts import Labels
 from pernn.lab.tasks import TASKS, Rule
 from pernn.models import AutoregressiveRNN, PlainRNN, PositionEncodedRNN
 from test_config import Point
+from test_installation import install
 
 PAGE = Path(__file__).parents[2] / "docs" / "extend.md"
 FILES = {
@@ -241,14 +241,7 @@ def installed(tmp_path_factory):
     project, trial = blocks("toml", PAGE.read_text(encoding="utf-8"))
     (source / "pyproject.toml").write_text(project, encoding="utf-8")
     site = tmp_path_factory.mktemp("site")
-    # The build backend is a development dependency: nothing is fetched.
-    run = (sys.executable, "-m")
-    wheels = source / "dist"
-    building = (*run, "build", "--wheel", "--no-isolation", "--outdir", str(wheels), str(source))
-    subprocess.run(building, check=True, capture_output=True, timeout=600)
-    (wheel,) = wheels.glob("my_parts-*.whl")
-    installing = ("pip", "install", "--no-deps", "--no-index", "--target", str(site), str(wheel))
-    subprocess.run((*run, *installing), check=True, capture_output=True, timeout=600)
+    install(source, source / "dist", site)
     (site / "trial.toml").write_text(trial)
     return site
 
