@@ -1,5 +1,6 @@
-"""Benchmarks: the script computes what we compute; on a CPU, the one for GPUs finds faults."""
+"""Benchmarks: a script computes what we do; those for GPUs and other processors find faults."""
 
+import copy
 import subprocess
 import sys
 from pathlib import Path
@@ -8,10 +9,13 @@ import gpu
 import pytest
 import torch
 import updates
+from processors import EMULATED, complaints, compute_everything, compute_on, is_possible
 from torch.nn import functional as F
 from updates import ScriptedNetwork, make_spec, script_update
 
+from pernn.cross_entropy import CHUNK_SIZES
 from pernn.errors import ConfigError
+from pernn.kernels import find_kernels
 from pernn.lab.runs import RunSpec, build
 from pernn.lab.training.objective import DeviceBatch, batch_loss
 from pernn.models import PlainRNN
@@ -71,6 +75,15 @@ def test_parity_is_found_and_its_absence_noticed(monkeypatch):
         gpu.compare_with_cpu(CPU, "gru", "learned", "bf16")
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("core", CORES)
+@pytest.mark.parametrize("precision", ["fp32", "tf32", "bf16"])
+def test_a_gpu_trains_as_the_processor_does(monkeypatch, core, precision):
+    monkeypatch.setitem(CHUNK_SIZES, "cuda", 300)  # outputs in several chunks
+    gpu.compare_with_cpu(torch.device("cuda"), core, "learned", precision)
+
+
 def test_what_fails_is_printed_and_the_rest_goes_on(monkeypatch, capsys):
     monkeypatch.setattr(gpu, "CORES", ("elman", "none such", "gru"))
     monkeypatch.setattr("sys.argv", ["gpu.py", "--device", "cpu", "--parts", "times"])
@@ -78,3 +91,28 @@ def test_what_fails_is_printed_and_the_rest_goes_on(monkeypatch, capsys):
     said = capsys.readouterr().out
     assert "| gru K=32 bf16 | " in said
     assert "2 failed\ntimes, none such K=32 bf16:\nTraceback" in said
+
+
+@pytest.fixture(scope="module")
+def native():
+    """One spec on the processor at hand; `make test-processors` runs the suite on others."""
+    return compute_everything()
+
+
+@pytest.mark.parametrize("name", ["avx2", "baseline-no-compiler"])
+def test_results_agree_between_processors_and_name_them(name, native):
+    emulated = EMULATED[name]
+    if not is_possible(emulated):
+        pytest.skip("this processor cannot do as much")
+    if name == "avx2" and find_kernels() is None:
+        pytest.skip("no compiler")
+    found = compute_on(emulated)
+    assert emulated.describes(found["arithmetic"])
+    assert not complaints(native, found)
+
+
+def test_products_that_do_not_round_would_be_noticed(native):
+    other = copy.deepcopy(native)
+    other["logits"]["gru bf16"] = native["logits"]["gru fp32"]
+    (said,) = complaints(native, other)
+    assert said == "gru bf16: logits differ by 100.0% of it"

@@ -15,7 +15,7 @@ from pydantic import Field
 from pernn.errors import ConfigError, MachineError
 from pernn.lab.config import Config, Part, Registry, own_parts_off, parse_assignment, read_file
 from pernn.lab.cores import CORES, AnyCore, GRUConfig, LSTMConfig
-from pernn.lab.encodings import ENCODINGS, AnyEncoding, LearnedConfig, SinusoidalConfig
+from pernn.lab.encodings import AnyEncoding, LearnedConfig, SinusoidalConfig
 
 
 class Whole(Config):
@@ -117,12 +117,6 @@ def test_a_part_may_be_named_given_as_a_table_or_as_a_config():
         Whole(core=SinusoidalConfig())
 
 
-def test_override_follows_paths():
-    spec = Whole().override({"core.hidden_size": 7, "seed": 5})
-    assert (spec.core.hidden_size, spec.seed) == (7, 5)
-    assert Whole().seed == 111
-
-
 def test_a_new_kind_keeps_what_it_shares_whatever_the_order():
     spec = Whole(core=LSTMConfig(hidden_size=7))
     for assignments in (
@@ -208,18 +202,11 @@ def test_no_file_breaks_the_reader(tmp_path_factory, content):
         assert isinstance(read_file(path), dict)
 
 
-@pytest.mark.parametrize("kinds", [CORES, ENCODINGS], ids=lambda kinds: kinds.group)
-def test_every_kind_is_tagged_with_its_own_name(kinds):
-    for kind in kinds.names():
-        assert kinds.find(kind).model_fields["kind"].default == kind
-        assert kinds.validate(kind).kind == kind
-
-
 class Point:
     """An entry point of another package."""
 
     def __init__(self, target):
-        self.name, self.target = "theirs", target
+        self.name, self.value, self.target = "theirs", "somewhere:PART", target
 
     def load(self):
         if isinstance(self.target, Exception):

@@ -1,4 +1,4 @@
-"""Published trials count as done; reports are rebuilt out of them, byte for byte."""
+"""Trials as frames; published ones count as done, and reports are rebuilt of them."""
 
 import json
 import os
@@ -10,7 +10,9 @@ from multiprocessing import active_children
 from pathlib import Path
 from threading import Thread
 
+import pandas as pd
 import pytest
+import torch
 
 import pernn.lab
 from command_line import call, succeed
@@ -19,11 +21,8 @@ from pernn.lab.evidence import make_study, rebuild
 from pernn.lab.experiments import find_experiment, trials
 from pernn.lab.reports import student_interval
 from pernn.lab.runners import InlineRunner
-from pernn.lab.store import (
-    Sweep,
-    load_sweep,
-    save_sweep,
-)
+from pernn.lab.runs import weights_digest
+from pernn.lab.store import RunDirectory, Sweep, load_sweep, save_sweep
 from pernn.lab.sweeps import name_sweep
 from pernn.lab.trials import publish
 from tiny import TINY
@@ -50,21 +49,24 @@ class Noting:
         InlineRunner(device="cpu").run(specs, root, hear)
 
 
-def run(root, evidence, *seeds):
-    runner = Noting()
-    changes = {**TINY, "seed": [*seeds]}
-    found = pernn.lab.run(
-        "vocabulary_size", overrides=changes, results=root, evidence=evidence, runner=runner
-    )
-    return found, runner.seeds
+def run(root, evidence, *seeds, **more):
+    runner, changes = Noting(), {**TINY, "seed": [*seeds]}
+    more |= {"overrides": changes, "results": root, "evidence": evidence, "runner": runner}
+    return pernn.lab.run("vocabulary_size", **more), runner.seeds
 
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory, one_format):
     """Two seeds of a miniature, run and published."""
     root = tmp_path_factory.mktemp("ran")
-    found, seeds = run(root / "results", None, 111, 222)
+    states: list[str] = []
+    hear = {"on_event": lambda event: states.append(event.state)}
+    found, seeds = run(root / "results", None, 111, 222, **hear)
     assert seeds == [111, 111, 222, 222]
+    assert states.count("finished") == 4
+    assert {verdict.verdict for verdict in found.verdicts} == {"not run", "too few seeds"}
+    again, seeds = run(str(root / "results"), None, 111, 222)
+    assert (again.name, again.page, again.failures, seeds) == (found.name, found.page, [], [])
     publish(root / "results", load_sweep(root / "results", found.name), root / "evidence")
     return root
 
@@ -310,3 +312,77 @@ def test_a_damaged_publication_does_not_count_and_is_said(ran, tmp_path, monkeyp
     done = call("status", "-r", ran / "results", "--json", PERNN_EVIDENCE=str(tmp_path))
     assert "published trials do not count" in done.stderr
     assert json.loads(done.stdout)[NAME] == {"finished": 4}
+
+
+def test_trials_are_rows(ran):
+    frame = pernn.lab.load_results(ran / "results", NAME)
+    assert len(frame) == 4
+    assert set(frame["encoding.kind"]) == {"none", "sinusoidal"}
+    assert frame["sweeps"].tolist() == [NAME] * 4
+    assert (frame["embedding_size"] == 8).all()
+    assert frame["token_accuracy"].between(0, 1).all()
+    for level in (0.5, 0.8, 0.9, 0.95):
+        assert frame[f"updates_to_{level}"].between(2, 4).all()
+        assert frame[f"updates_to_{level}_censored"].dtype == bool
+    every = pernn.lab.load_results(ran / "results")
+    assert every.equals(frame.sort_values("run", ignore_index=True)[every.columns])
+    rows = pernn.lab.load_results(ran / "results", NAME, table="by_update")
+    assert sorted(rows["update"]) == [2] * 4 + [4] * 4
+    with pytest.raises(ConfigError, match="no finished trial has a table 'by_updat'"):
+        pernn.lab.load_results(ran / "results", NAME, table="by_updat")
+    with pytest.raises(ConfigError, match="no sweep 'other'"):
+        pernn.lab.load_results(ran / "results", "other")
+
+
+def test_curves_have_what_differs_between_trials(ran):
+    frame = pernn.lab.load_curves(ran / "results", NAME)
+    lines = [
+        {"run": run, **line}
+        for run in load_sweep(ran / "results", NAME).runs
+        for line in RunDirectory(ran / "results", run).read_metrics()
+    ]
+    expected = pd.DataFrame(lines)
+    assert frame[expected.columns].equals(expected)
+    of_run = pernn.lab.load_results(ran / "results", NAME).set_index("run")
+    for column in ("encoding.kind", "seed"):
+        assert frame[column].tolist() == of_run[column][frame["run"]].tolist()
+    assert "task.length" not in frame.columns
+    assert frame[frame["kind"] == "train"].groupby("run")["update"].apply(list).tolist() == (
+        4 * [[2, 4]]
+    )
+
+
+def test_published_trials_are_loaded_alike(ran):
+    for table in (None, "by_update"):
+        found, own = (
+            pernn.lab.load_results(ran / place, NAME, table=table).sort_values(
+                "run", kind="stable", ignore_index=True
+            )
+            for place in ("evidence", "results")
+        )
+        assert found.equals(own[found.columns])
+        assert len(pernn.lab.load_results(ran / "evidence", table=table)) == len(found)
+    curves = pernn.lab.load_curves(ran / "evidence")
+    assert set(curves["kind"]) == {"train", "test"}
+    assert set(curves["encoding.kind"]) == {"none", "sinusoidal"}
+    with pytest.raises(ConfigError, match=f"has no sweep 'other' .published: {NAME}"):
+        pernn.lab.load_results(ran / "evidence", "other")
+
+
+def test_a_trained_network_is_loaded(ran):
+    directory = RunDirectory(ran / "results", load_sweep(ran / "results", NAME).runs[0])
+    model = pernn.lab.load_model(directory.path)
+    weights = {f"model.{key}": value.numpy() for key, value in model.state_dict().items()}
+    assert weights_digest(weights) == directory.read_result()["weights_sha256"]
+    earlier = pernn.lab.load_model(directory.path, update=2)
+    assert not torch.equal(earlier.output_layer.weight, model.output_layer.weight)
+    with pytest.raises(ConfigError, match=r"no checkpoint of update 3: expected one of \[2, 4"):
+        pernn.lab.load_model(directory.path, update=3)
+    with pytest.raises(ConfigError, match="is not a run directory"):
+        pernn.lab.load_model(ran / "results")
+
+
+def test_a_misspelt_directory_is_no_empty_frame(tmp_path):
+    for load in (pernn.lab.load_results, pernn.lab.load_curves):
+        with pytest.raises(ConfigError, match="nowhere is not a directory"):
+            load(tmp_path / "nowhere")

@@ -1,17 +1,19 @@
-"""The command that a message names to add an extra works in the installation that runs."""
+"""What is installed: the library alone, extras by their names, trials in a wheel."""
 
 import json
+import os
 import re
+import shlex
+import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 
-import pernn
 from pernn.errors import install_command
 
-CLONE = Path(pernn.__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 PIP = f"{sys.executable} -m pip"
 
 
@@ -53,6 +55,111 @@ def test_of_a_wheel_the_packages_themselves_are_named(installed, origin):
 
 def test_no_text_installs_pernn_from_an_index():
     """There is none that has it."""
-    texts = [*CLONE.glob("src/**/*.py"), *CLONE.glob("docs/**/*.md"), CLONE / "README.md"]
+    texts = [*ROOT.glob("src/**/*.py"), *ROOT.glob("docs/**/*.md"), ROOT / "README.md"]
     found = [one for one in texts if re.search(r"pip install\s'?pernn\b", one.read_text())]
     assert [one.name for one in found] == []
+
+
+LAB = [
+    re.split(r"[<>=\[; ]", line)[0].replace("-", "_")
+    for line in metadata.requires("pernn") or []
+    if "extra ==" in line
+]
+BLOCK = f"""
+import sys
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {set(LAB) - {"pernn", "pytest", "hypothesis", "beartype"}}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Missing())
+"""
+USE = """
+import pernn, torch
+for name in pernn.__all__:
+    getattr(pernn, name)
+from pernn import analysis, cores, encodings, kernels, models
+for package in (analysis, cores, encodings, kernels, models):
+    for name in package.__all__:
+        getattr(package, name)
+from pernn.cross_entropy import linear_cross_entropy
+for core in ("elman", "gru", "lstm", "s4d", "min_gru", "min_lstm", "lru", "gated_delta"):
+    for encoding in ("none", "sinusoidal", "learned", "random", "constant", "repeated_embedding"):
+        network = pernn.PositionEncodedRNN(5, core, encoding, hidden_size=4)
+        out = network(torch.randint(0, 5, (2, 3)), num_queries=3)
+        assert out.shape == (2, 3, 5)
+        linear_cross_entropy(out.flatten(0, 1), torch.eye(5), None, torch.zeros(6).long())
+assert not [name for name in sys.modules if name.startswith("pernn.lab")]
+"""
+
+
+def run_without_lab(code):
+    return subprocess.run(
+        [sys.executable, "-c", BLOCK + code], capture_output=True, check=False, text=True
+    )
+
+
+def test_the_library_needs_no_package_of_the_laboratory():
+    assert {"pydantic", "typer", "scipy", "matplotlib"} <= set(LAB)
+    done = run_without_lab(USE)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_command_without_the_laboratory_says_what_to_install():
+    done = run_without_lab("from pernn.lab.cli import main\nmain()")
+    assert done.returncode == 1
+    assert re.fullmatch(r"pernn: this needs \w+: .*pip install .*\n", done.stderr), done.stderr
+
+
+def install(source, wheels, site):
+    """Install a package from a wheel that is built of its sources; nothing is fetched."""
+    run = (sys.executable, "-m")
+    building = ("build", "-q", "--wheel", "--no-isolation", "-o", wheels, source)
+    subprocess.run([*run, *building], check=True)
+    (wheel,) = wheels.glob("*.whl")
+    installing = ("pip", "install", "-q", "--no-deps", "--no-index", "--target", site, wheel)
+    subprocess.run([*run, *installing], check=True)
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """Return a folder into which pernn is installed from a wheel."""
+    pytest.importorskip("pyarrow")
+    wheels, folder = tmp_path_factory.mktemp("dist"), tmp_path_factory.mktemp("site")
+    assert install(ROOT, wheels, folder).stat().st_size < 16_000_000
+    return folder
+
+
+def call(site, folder, *words):
+    return subprocess.run(
+        [sys.executable, "-m", "pernn", *words],
+        cwd=folder,
+        env={name: value for name, value in os.environ.items() if not name.startswith("PERNN_")}
+        | {"PYTHONPATH": str(site), "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_three_commands_answer_in_an_empty_folder(site, tmp_path):
+    (part,) = re.findall(
+        r"^## Check it$(.*?)^## ", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE
+    )
+    commands = re.findall(r"^\.venv/bin/pernn (.*)$", part, re.MULTILINE)
+    assert len(commands) == 3
+    for command in commands:
+        done = call(site, tmp_path, *shlex.split(command))
+        assert not done.returncode, done.stderr
+        assert not done.stderr
+        assert len(done.stdout.splitlines()) > 10
+    told = call(site, tmp_path, "report", "temperature-small-62215508", "--claims")
+    assert "registered (plan" in told.stdout
+    assert not [*tmp_path.iterdir()]
+
+
+def test_trials_published_here_come_first(site, tmp_path):
+    (tmp_path / "evidence").mkdir()
+    told = call(site, tmp_path, "report", "sorting-small")
+    assert told.returncode == 2
+    assert "no sweep 'sorting-small'" in told.stderr

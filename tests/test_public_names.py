@@ -76,12 +76,15 @@ from pernn.lab.cores import CORES
 with own_parts_off():
     CORES.find("pernn.lab.reference:TransformerConfig")
 """
+REPORTING = "from pernn.lab.reports import judge, write_report"
 LIGHT = [
     ("import pernn, pernn.errors, pernn.encodings, pernn.cores", {"torch"}),
     ("import pernn.lab.config", {"torch"}),
     ("import pernn.lab; dir(pernn.lab)", {"torch", "numpy", "pydantic"}),
     (CORPORA, {"torch", "sentencepiece", "pyarrow"}),
     (READING, {"torch"}),
+    ("import pernn.lab.reports", {"torch", "matplotlib", "jinja2"}),
+    (REPORTING, {"torch", "matplotlib.pyplot"}),
 ]
 
 

@@ -32,6 +32,7 @@ from pernn.lab.store import (
 )
 from pernn.lab.sweeps import plan_again
 from pernn.lab.trials import read_published
+from reports.test_drawn import agree
 
 ROOT = Path(__file__).parents[1]
 EVIDENCE, PAGES = ROOT / FOLDER, ROOT / "docs" / "evidence"
@@ -48,17 +49,6 @@ MAX_BYTES = 16_000_000
 if not list_publications(EVIDENCE):
     pytest.skip("nothing is published yet", allow_module_level=True)
 pytest.importorskip("pyarrow")
-
-
-def close(one, other):
-    """Whether JSON values are equal, numbers up to rounding."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(close(one[key], other[key]) for key in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(close, one, other))
-    if isinstance(one, float) or isinstance(other, float):
-        return one == other or math.isclose(one, other, rel_tol=1e-6, abs_tol=1e-12)
-    return one == other
 
 
 def test_it_is_small():
@@ -203,7 +193,8 @@ def compare(root):
         if made.suffix == ".svg":
             assert not drawn_here or made.read_bytes() == committed.read_bytes(), made
         elif made.suffix == ".json":
-            assert close(json.loads(made.read_text()), json.loads(committed.read_text())), made
+            values = (json.loads(path.read_text()) for path in (made, committed))
+            agree(*values, made, rel=1e-6, abs=1e-12)
         else:
             assert made.read_text() == committed.read_text(), made
         compared += 1

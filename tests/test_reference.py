@@ -56,15 +56,6 @@ def test_a_block_is_that_of_pytorch():
     torch.testing.assert_close(network(inputs)[0], expected, rtol=1e-11, atol=1e-12)
 
 
-def test_it_sees_no_later_step_and_no_order_of_earlier_ones():
-    network, inputs = build(num_layers=1), draw(1, 6, 3)
-    later = inputs.clone()
-    later[:, 4:] += 1
-    torch.testing.assert_close(network(later)[0][:, :4], network(inputs)[0][:, :4])
-    turned = torch.cat([inputs[:, :5].flip(1), inputs[:, 5:]], dim=1)
-    torch.testing.assert_close(network(turned)[0][:, 5], network(inputs)[0][:, 5])
-
-
 def test_its_jacobian_is_autograds():
     core = Adapted(build(num_layers=1))
     inputs = draw(2, 5, 3)

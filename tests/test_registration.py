@@ -1,7 +1,6 @@
 """A registered plan: what its lock file holds, what is refused, and the mark of every verdict."""
 
 import json
-import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -9,18 +8,18 @@ from pathlib import Path
 import pytest
 from scipy.stats import nct, t
 
-import pernn.lab
 from command_line import call, succeed
+from docs.test_readme import blocks
 from pernn.errors import ConfigError, CorruptError
 from pernn.lab.evidence import rebuild
 from pernn.lab.experiments import Choice, Place, find_experiment
 from pernn.lab.lookup import read_plan
 from pernn.lab.registration import register
 from pernn.lab.reports import claim_digest, find_registered
-from pernn.lab.runners import InlineRunner
 from pernn.lab.store import RunDirectory, load_sweep, read_registrations
 from pernn.lab.sweeps import plan_sweep, report_of
 from pernn.lab.trials import publish
+from test_evidence import run as run_seeds
 from tiny import TINY
 
 SEEDS = [111, 222, 333, 444, 555]
@@ -58,14 +57,7 @@ def plan(tmp_path, monkeypatch):
 
 
 def run(root, *seeds):
-    found = pernn.lab.run(
-        "vocabulary_size",
-        overrides={**TINY, "seed": list(seeds or SEEDS)},
-        results=root,
-        evidence=None,
-        runner=InlineRunner(device="cpu"),
-    )
-    return found.name
+    return run_seeds(root, None, *(seeds or SEEDS))[0].name
 
 
 @pytest.fixture(scope="module")
@@ -247,7 +239,7 @@ def test_trials_without_a_date_have_no_plan(plan, ran, copy):
 
 def test_the_plan_of_the_page_is_registered(plan):
     page = (Path(__file__).parents[1] / "docs" / "sweeps.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"^```toml\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    (block,) = blocks("toml", page)
     plan.write_text(block, encoding="utf-8")
     register(plan)
     registration = read_registrations()["tiny"]

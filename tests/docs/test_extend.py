@@ -4,7 +4,6 @@ import csv
 import json
 import os
 import re
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -15,23 +14,21 @@ import torch
 
 from command_line import call, succeed
 from cores import test_laws as core_laws
+from docs.test_readme import blocks
 from pernn.analysis import jacobian
 from pernn.encodings import Sinusoidal
 from pernn.errors import ConfigError
 from pernn.lab.cores import CORES
 from pernn.lab.encodings import ENCODINGS
-from pernn.lab.experiments import (
-    find_experiment,
-    trials,
-)
+from pernn.lab.experiments import find_experiment
 from pernn.lab.interfaces import BatchStream
-from pernn.lab.reports import judge
 from pernn.lab.reports.texts import Labels
 from pernn.lab.tasks import TASKS, Rule
 from pernn.models import AutoregressiveRNN, PlainRNN, PositionEncodedRNN
+from test_config import Point
+from test_installation import install
 
 PAGE = Path(__file__).parents[2] / "docs" / "extend.md"
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FILES = {
     "core": "mingru",
     "gates": "minimal_gated",
@@ -44,10 +41,6 @@ FILES = {
 
 
 pytestmark = pytest.mark.usefixtures("one_format")
-
-
-def blocks(language, text):
-    return [block for found, block in BLOCK.findall(text) if found == language]
 
 
 def recipe(part):
@@ -237,26 +230,6 @@ def test_the_experiment_runs_and_is_judged_from_python(pasted, tmp_path, monkeyp
     assert module.report.page.is_file()
 
 
-def test_the_experiments_trials_are_paired_and_its_claims_can_be_judged(pasted):
-    experiment = pasted("experiment").EXPERIMENT
-    for scale, lengths in (("demo", 2), ("small", 3), ("paper", 4)):
-        specs = trials(experiment, scale)
-        assert len({spec.fingerprint() for spec in specs}) == 5 * lengths * 2 * 2
-        assert [spec.seed for spec in specs] == sorted(spec.seed for spec in specs)
-    records = [
-        {
-            "core.kind": spec.core.kind,
-            "encoding.kind": spec.encoding.kind,
-            "task.length": spec.task.length,
-            "seed": spec.seed,
-            "token_accuracy": 0.5 + 0.1 * (spec.encoding.kind == "none") + spec.seed * 1e-5,
-        }
-        for spec in trials(experiment, "demo")
-    ]
-    harms, grows = (judge(claim, records).verdict for claim in experiment.claims)
-    assert (harms, grows) == ("supported", "inconclusive")
-
-
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
     """The recipes' modules as a package: built into a wheel, installed by pip into a folder."""
@@ -268,14 +241,7 @@ def installed(tmp_path_factory):
     project, trial = blocks("toml", PAGE.read_text(encoding="utf-8"))
     (source / "pyproject.toml").write_text(project, encoding="utf-8")
     site = tmp_path_factory.mktemp("site")
-    # The build backend is a development dependency: nothing is fetched.
-    run = (sys.executable, "-m")
-    wheels = source / "dist"
-    building = (*run, "build", "--wheel", "--no-isolation", "--outdir", str(wheels), str(source))
-    subprocess.run(building, check=True, capture_output=True, timeout=600)
-    (wheel,) = wheels.glob("my_parts-*.whl")
-    installing = ("pip", "install", "--no-deps", "--no-index", "--target", str(site), str(wheel))
-    subprocess.run((*run, *installing), check=True, capture_output=True, timeout=600)
+    install(source, source / "dist", site)
     (site / "trial.toml").write_text(trial)
     return site
 
@@ -340,18 +306,6 @@ def test_the_task_is_shown_by_its_place(tmp_path):
     refused = call("show", "copying:Nothing", cwd=tmp_path)
     assert refused.returncode == 2
     assert "module 'copying' has no attribute 'Nothing'" in refused.stderr
-
-
-class Point:
-    """An entry point that is not of an installed package."""
-
-    def __init__(self, found):
-        self.found, self.value = found, "somewhere:EXPERIMENT"
-
-    def load(self):
-        if isinstance(self.found, Exception):
-            raise self.found
-        return self.found
 
 
 def test_a_registered_experiment_is_checked(pasted, monkeypatch):

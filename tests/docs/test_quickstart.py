@@ -1,13 +1,12 @@
 """Quickstart and questions: every command of pernn runs, in order, in one folder."""
 
-import re
 from pathlib import Path
 
 import pytest
 
 from command_line import call
 from docs.test_extend import recipe
-from docs.test_readme import commands
+from docs.test_readme import blocks, commands
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "docs" / name for name in ("quickstart.md", "faq.md")]
@@ -41,7 +40,7 @@ def test_the_commands_run_as_printed(folder):
 
 @pytest.mark.slow  # after the commands above
 def test_the_results_are_read_from_python(folder, monkeypatch, capsys):
-    (block,) = re.findall(r"^```python\n(.*?)^```$", PAGES[0].read_text(), re.DOTALL | re.MULTILINE)
+    (block,) = blocks("python", PAGES[0].read_text(encoding="utf-8"))
     monkeypatch.chdir(folder)
     exec(block, {})  # noqa: S102
     assert "PositionEncodedRNN" in capsys.readouterr().out

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+from docs.test_readme import blocks
 from pernn.errors import TrialError
 from pernn.lab import runs
 from pernn.lab.experiments import find_experiment
@@ -78,7 +79,7 @@ def general(name):
 
 def drawn_tree():
     """The paths of the page's tree; a folder ends with a slash."""
-    (tree,) = re.findall(r"^```text\n(.*?)^```", PAGE, flags=re.DOTALL | re.MULTILINE)
+    (tree,) = blocks("text", PAGE)
     parents, paths = [], set()
     for line in tree.splitlines()[1:]:
         name = re.sub(r"^[│├└─ ]+", "", line)
@@ -189,9 +190,9 @@ def test_the_pages_python_runs(results, tmp_path, monkeypatch, capsys):
     shutil.copytree(results, tmp_path / "results")
     shutil.rmtree(tmp_path / "results" / "runs" / LOST.fingerprint())  # it has no checkpoint
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.DOTALL | re.MULTILINE)
-    assert len(blocks) == 2
-    for block in blocks:
+    examples = blocks("python", PAGE)
+    assert len(examples) == 2
+    for block in examples:
         exec(block, {})  # noqa: S102
     printed = capsys.readouterr().out
     assert "vocabulary_size-test ['finished']" in printed

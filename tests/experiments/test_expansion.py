@@ -245,13 +245,6 @@ def test_the_commands_of_the_pages_make_the_grids_that_they_tell_of(own_core):
     assert len({seed for _, _, seed in second}) == 10
 
 
-def test_a_value_that_only_some_have_is_overridden_in_those():
-    specs = trials(VOCABULARY, "demo", {"encoding.size": 96})
-    sizes = [getattr(spec.encoding, "size", None) for spec in specs]
-    assert sorted(set(sizes), key=str) == [96, None]
-    assert sizes.count(96) == sizes.count(None) == 16
-
-
 def test_a_kind_decides_what_else_can_be_overridden():
     changes = {"encoding.size": 96, "encoding.kind": "learned", "encoding.normalize": True}
     specs = trials(VOCABULARY, "demo", changes)

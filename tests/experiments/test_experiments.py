@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from experiments.grids_of_the_paper import COMMON, PAPER
 from pernn.lab.config import flatten
 from pernn.lab.experiments import CATALOGUE, PLANNED, find_experiment, first_seeds, names_of, trials
 from pernn.lab.reports import write_report
@@ -20,7 +19,6 @@ from pernn.lab.trials import gather
 
 DOCS = Path(__file__).parents[2] / "docs"
 GOLDEN = Path(__file__).parents[1] / "golden" / "experiments.json"
-EXPERIMENT = find_experiment("vocabulary_size")
 ALL = [find_experiment(name) for name in CATALOGUE]
 EVERY = [
     pytest.param(experiment, scale, id=f"{experiment.name}-{scale}")
@@ -30,16 +28,10 @@ EVERY = [
 SEEDS = (111, 222, 333, 444, 555)
 VALIDATION = dict.fromkeys(("learning_rate", "tuned_vocabulary_size"), (1009, 2003, 3001))
 """Seeds that choose a setting, beside the published ones."""
-
-
 MORE = (666, 777, 888)
 """Seeds of published evidence, beside the published ones."""
 FRESH = {"other_optimizers_gru": first_seeds(24)[8:]}
 """Experiment → seeds of its scale `small`, where others had been looked at."""
-
-
-def seeds_of(name):
-    return (*SEEDS, *VALIDATION.get(name, ()))
 
 
 @functools.cache
@@ -74,37 +66,13 @@ def test_specs_are_those_of_the_golden_file():
     assert digests() == json.loads(GOLDEN.read_text())
 
 
-def present(settings):
-    """What is set, in order; None means that there is no such setting."""
-    return tuple(sorted((key, value) for key, value in settings.items() if value is not None))
-
-
-@pytest.mark.parametrize(("name", "rows"), PAPER.items(), ids=PAPER)
-def test_paper_scale_is_the_papers_grid(name, rows):
-    specs, settings = planned(name, "paper")
-    expected = {present({**COMMON, **row, "seed": seed}) for row in rows for seed in seeds_of(name)}
-    found = set()
-    for flat in settings:
-        assert flat.get("encoding.size", 512) == 512
-        columns = {*COMMON, *(column for row in rows for column in row), "seed"}
-        found.add(present({column: flat.get(column) for column in columns}))
-    assert found == expected
-    assert len({spec.fingerprint() for spec in specs}) == len(specs) == len(expected)
-
-
-def test_all_vocabularies_of_constant_information_have_as_many_inputs():
-    for scale, bits in (("paper", 768), ("small", 48), ("demo", 96)):
-        specs, _ = planned("constant_information", scale)
-        assert {spec.task.vocab_size**spec.task.length for spec in specs} == {2**bits}
-
-
 @pytest.mark.parametrize(("experiment", "scale"), EVERY)
 def test_every_condition_has_every_seed(experiment, scale):
     seeds = defaultdict(list)
     for flat in specs_of(experiment, scale):
         seeds[json.dumps({**flat, "seed": None}, sort_keys=True)].append(flat["seed"])
     found = {tuple(sorted(some)) for some in seeds.values()}
-    expected = seeds_of(experiment.name)
+    expected = (*SEEDS, *VALIDATION.get(experiment.name, ()))
     more = {tuple(sorted({*expected, *MORE}))} if scale != "paper" else set()
     if scale == "small" and experiment.name in FRESH:
         expected, more = FRESH[experiment.name], set()

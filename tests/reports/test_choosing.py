@@ -60,16 +60,6 @@ def test_the_best_of_one_is_compared_with_the_best_of_the_other():
     assert found.detail.endswith("training.learning_rate: none 0.01; sinusoidal 0.003")
 
 
-@pytest.mark.parametrize(("rate", "gain"), [(1e-3, 0.1), (3e-3, 0.1), (1e-2, -0.1), (3e-2, -0.1)])
-def test_at_equal_rates_the_gain_depends_on_the_rate(rate, gain):
-    found = judge(replace(CLAIM, choice=replace(CHOICE, value=rate)), records())
-    assert found.interval.estimate == pytest.approx(gain, abs=0.01)
-    assert (found.verdict, found.num_seeds) == (
-        "supported" if gain > 0 else "contradicted",
-        len(SEEDS),
-    )
-
-
 def test_seeds_that_choose_are_not_judged():
     """A rate that is good in the choosing seeds only is chosen, and judged as it is in others."""
     found = judge(CLAIM, records(overfit="sinusoidal"))

@@ -323,18 +323,18 @@ def drawn(name, step=1):
     return json.loads(json.dumps(found))
 
 
-def agree(one, other, place):
-    """Compare two drawings, numbers to the digits that are kept."""
+def agree(one, other, place, **tolerance):
+    """Compare values as in JSON, numbers up to a tolerance."""
     if isinstance(one, dict):
         assert one.keys() == other.keys(), place
         for key in one:
-            agree(one[key], other[key], f"{place}, {key}")
+            agree(one[key], other[key], f"{place}, {key}", **tolerance)
     elif isinstance(one, list):
         assert len(one) == len(other), place
         for number, pair in enumerate(zip(one, other, strict=True)):
-            agree(*pair, f"{place} {number}")
+            agree(*pair, f"{place} {number}", **tolerance)
     elif isinstance(one, float):
-        assert one == pytest.approx(other, rel=1e-3, abs=1e-6), place
+        assert one == pytest.approx(other, **tolerance), place
     else:
         assert one == other, place
 
@@ -344,7 +344,7 @@ def test_a_figure_shows_what_it_did(name):
     """In whatever order its trials come."""
     golden = json.loads(GOLDEN.read_text())
     assert golden.keys() == CASES.keys()
-    agree(drawn(name, -1), golden[name], name)
+    agree(drawn(name, -1), golden[name], name, rel=1e-3, abs=1e-6)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 import json
 import math
 import random
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,11 +13,7 @@ from scipy import stats
 from pernn.errors import ConfigError
 from pernn.lab.experiments import (
     LEVELS,
-    PLANNED,
     Claim,
-    Contrast,
-    Equivalent,
-    Grows,
     Place,
     Sooner,
     pace_column,
@@ -177,49 +172,6 @@ def test_trainings_of_unequal_length_are_compared_within_the_shorter():
     assert "5 of 5 none" in found.remark
 
 
-GAIN = Contrast("encoding.kind", treated="none", baseline="sinusoidal")
-TIMES = "updates_to_0.9"
-
-
-def at_rates(factors):
-    """Pairs with a factor each by rate, times what differs between seeds."""
-    return [
-        {**one, "training.learning_rate": rate, "run": f"{rate}{one['run']}"}
-        for rate, factor in factors.items()
-        for one in pairs(*(factor * own for own in (1.0, 1.01, 0.99, 1.02, 0.98)))
-    ]
-
-
-def judged(predicate, records):
-    return judge(Claim("c", "It is so.", Place("v3", "section 2"), predicate), records)
-
-
-def test_factors_that_grow_do_so_by_their_log2_per_doubling():
-    grows = Grows(TIMES, {}, GAIN, "training.learning_rate")
-    found = judged(grows, at_rates({0.0025: 1.0, 0.005: 1.25, 0.01: 1.5625}))
-    assert found.verdict == "supported"
-    assert found.interval.estimate == pytest.approx(math.log2(1.25))
-    assert found.quantity.startswith("log2 of updates_to_0.9, none − sinusoidal, change per")
-    # The last rate's vanilla trials do not arrive within the updates that all have.
-    cut = judged(grows, at_rates({0.0025: 1.0, 0.01: 2.0}))
-    assert cut.interval.estimate == pytest.approx(math.log2(1.6) / 2, abs=0.02)
-    assert "5 of 10 none" in cut.remark
-
-
-@pytest.mark.parametrize(
-    ("factors", "verdict"), [((1.2, 1.25), "supported"), ((1.0, 1.6), "contradicted")]
-)
-def test_two_factors_are_equal_within_a_factor(factors, verdict):
-    rate = "training.learning_rate"
-    between = Contrast(rate, treated=0.01, baseline=0.0025)
-    predicate = Equivalent(TIMES, {}, GAIN, "task.vocab_size", PLANNED, 0.2, "ours", between)
-    found = judged(predicate, at_rates(dict(zip((0.0025, 0.01), factors, strict=True))))
-    assert found.verdict == verdict
-    assert found.interval.estimate == pytest.approx(math.log2(factors[1] / factors[0]), abs=0.02)
-    alone = judged(replace(predicate, where={rate: 0.01}, between=None), at_rates({0.01: 1.25}))
-    assert alone.interval.estimate == pytest.approx(math.log2(1.25), abs=0.02)
-
-
 def test_a_claim_about_what_records_do_not_have_is_refused_or_not_run():
     with pytest.raises(ConfigError, match=r"level is invalid: expected one of 0.5.*, got 0.7"):
         claim(level=0.7)
@@ -234,17 +186,6 @@ def test_a_claim_about_what_records_do_not_have_is_refused_or_not_run():
 
 def compared(records, level=0.9):
     return compare_pace(*(select(f"encoding.kind={k}", records) for k in CONDITIONS), level)
-
-
-def test_two_settings_are_compared_by_the_factor_of_updates():
-    found = compared(pairs(*FACTORS))
-    expected = judge(claim(), pairs(*FACTORS)).interval
-    (one,) = found.cells
-    assert (one.interval.low, one.interval.high) == pytest.approx((expected.low, expected.high))
-    about = dict(zip(found.columns, found.rows[0], strict=True))
-    assert (about["B / A"], about["95 % by t"]) == ("1.29", "[1.11, 1.50]")
-    assert (about["never A, B"], about["A"]) == ("0, 0", "640")
-    assert not any("Never" in note for note in found.notes)
 
 
 def test_a_comparison_counts_who_never_arrived_on_each_side():
@@ -298,9 +239,3 @@ def test_a_trial_has_the_same_pace_before_and_after_it_is_published(tmp_path):
     theirs = [one.row() for one in gather(tmp_path / "none", runs, published, pytest.fail)]
     assert {one["run"]: one for one in own} == {one["run"]: one for one in theirs}
     assert all(one["updates_to_0.9_censored"] is False for one in own)
-    (run, *_) = runs
-    (tmp_path / "results" / "runs" / run / "metrics.jsonl").write_text("none\n")
-    said: list[str] = []
-    found = [one.row() for one in gather(tmp_path / "results", runs, {}, said.append)]
-    assert [one["run"] for one in found if "updates_to_0.9" not in one] == [run]
-    assert len(said) == 1

@@ -1,19 +1,21 @@
-"""The page: what it says, that nothing in it runs or loads, and that it is written whole."""
+"""The page: what it says and shows, that nothing in it runs or loads, and that it is whole."""
 
 import csv
 import io
 import json
 import re
-import subprocess
-import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
 import pytest
 
+from pernn.errors import ConfigError
 from pernn.lab.experiments import AtLeast, Claim, Differs, Place
-from pernn.lab.reports import write_report
-from reports.trials import ENCODING, experiment, planned, trials
+from pernn.lab.reports import FORMATS, Report, write_report
+from pernn.lab.reports.drawings import draw_extra_figures
+from reports.test_drawn import HEAT, POINTS
+from reports.trials import ENCODING, experiment, planned, stability, trials
 
 HOSTILE = '<script>alert("x")</script><img src=http://evil/ onerror=1>|\n\x1b[31m{{ 7*7 }}'
 NAMES = {
@@ -77,16 +79,15 @@ class Reader(HTMLParser):
         self.words.append(data)
 
 
-SVG: dict[str, Any] = {"formats": ("svg",)}
+SVG = ("svg",)
 """Where a test does not look at the other formats, which take half of a report's time."""
 
 
-def write(directory, records=None, *, claims=CLAIMS, **how):
+def write(directory, records=None, formats=FORMATS, **changes):
+    about = experiment(**{"claims": CLAIMS, **changes})
     records = trials() if records is None else records
-    about = experiment(claims=claims)
-    return write_report(
-        about, "demo", records, planned(), directory, "pernn run it", ["Two cores."], **how
-    )
+    words = "pernn run it", ["Two cores."]
+    return write_report(about, "demo", records, planned(), directory, *words, formats=formats)
 
 
 @pytest.fixture(scope="module")
@@ -174,7 +175,7 @@ def test_the_page_is_self_contained(report):
 
 
 def test_an_unfinished_sweep_says_so(tmp_path):
-    report = write(tmp_path, trials()[:-5], **SVG)
+    report = write(tmp_path, trials()[:-5], SVG)
     line = "75 of 80 trials finished: this report is incomplete"
     assert line in report.page.read_text()
     assert line in (tmp_path / "report.md").read_text()
@@ -183,7 +184,7 @@ def test_an_unfinished_sweep_says_so(tmp_path):
 
 
 def test_nothing_finished_makes_a_report(tmp_path):
-    report = write(tmp_path, [], **SVG)
+    report = write(tmp_path, [], SVG)
     assert "0 of 80 trials finished" in report.page.read_text()
     assert "No finished trials yet." in " ".join(read(report).words)
     assert {verdict.verdict for verdict in report.verdicts} == {"not run"}
@@ -198,7 +199,7 @@ def test_hostile_words_are_shown_and_do_nothing(tmp_path):
     hostile = Claim("x", HOSTILE, Place(HOSTILE, HOSTILE), CLAIMS[0].predicate, None, HOSTILE)
     about = experiment(question=HOSTILE, source=HOSTILE, claims=(hostile, *CLAIMS))
     more: Any = (tmp_path, HOSTILE, [HOSTILE])
-    report = write_report(about, HOSTILE, records, planned()[:40], *more, **SVG)
+    report = write_report(about, HOSTILE, records, planned()[:40], *more, formats=SVG)
     reader = read(report)
     assert not {"script", "img"} & set(reader.tags)
     page = report.page.read_text()
@@ -231,7 +232,7 @@ def test_lost_and_missing_trials_are_told(tmp_path):
     runs = [spec.fingerprint() for spec in planned()]
     records = [{**one, "run": run} for one, run in zip(trials(), runs, strict=True)][:-1]
     records[0] |= {"diverged": 9, "loss": 9.0}
-    report = write(tmp_path, records, **SVG)
+    report = write(tmp_path, records, SVG)
     text = " ".join(read(report).words)
     assert "79 of 80 trials finished, 1 of them diverged and counted as the worst" in text
     verdict = report.verdicts[0]
@@ -240,16 +241,85 @@ def test_lost_and_missing_trials_are_told(tmp_path):
 
 
 def test_an_experiment_without_claims_says_so(tmp_path):
-    report = write(tmp_path, [], claims=(), **SVG)
+    report = write(tmp_path, [], SVG, claims=())
     assert "No claims are attached" in report.page.read_text()
 
 
-def test_reports_load_neither_torch_nor_pyplot_and_nothing_before_use():
-    code = (
-        "import sys, pernn.lab.reports\n"
-        "assert 'matplotlib' not in sys.modules and 'jinja2' not in sys.modules\n"
-        "pernn.lab.reports.write_report, pernn.lab.reports.judge\n"
-        "assert 'matplotlib' in sys.modules\n"
-        "assert 'torch' not in sys.modules and 'matplotlib.pyplot' not in sys.modules\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
+LAYOUT = replace(HEAT, rows="encoding.kind")
+MAIN = replace(POINTS, metrics=("token_accuracy",), contrast=None, x_base=None)
+FIGURES = {"loss_and_accuracy": replace(MAIN, x="loss", form="scatter"), "by_position": LAYOUT}
+CAPTIONS = {**experiment().labels, "by_position": "Similarity <by> position"}
+FURTHER = {f"{stem}.{form}" for stem in FIGURES for form in ("svg", "pdf", "png")}
+DRAWN = {"figure": MAIN, "more_figures": FIGURES, "labels": CAPTIONS}
+
+
+@pytest.fixture(scope="module")
+def illustrated(tmp_path_factory):
+    """A report with further figures."""
+    records = [one for one in stability((111, 222)) if one["core.kind"] == "gru"]
+    return write(tmp_path_factory.mktemp("further"), records, **DRAWN)
+
+
+def test_further_figures_are_written_and_listed(illustrated):
+    names = {path.name for path in illustrated.paths}
+    assert names == NAMES | FURTHER
+    assert {path.name for path in illustrated.page.parent.iterdir()} == names
+
+
+def test_the_page_shows_them_under_the_main_one(illustrated):
+    page = read(illustrated)
+    text = " ".join(" ".join(page.words).split())
+    # Without a label, the name itself; in the order of the experiment.
+    assert text.index("Loss and accuracy.") < text.index("Similarity <by> position.")
+    assert text.index("Similarity <by> position.") < text.index("Means over trials")
+    assert page.tags.count("svg") == 3
+    assert "image" not in page.tags  # which a page that loads nothing would not show
+    assert set(page.links) >= FURTHER
+    source = illustrated.page.read_text()
+    names = re.findall(r'\bid="([^"]+)"', source)
+    assert len(names) == len(set(names))
+    links = set(re.findall(r'(?:href="#|url\(#)([^")]+)', source))
+    assert links <= set(names)
+    markdown = (illustrated.page.parent / "report.md").read_text()
+    assert markdown.index("(figure.png)") < markdown.index("(loss_and_accuracy.png)")
+    assert "![Similarity &lt;by&gt; position](by_position.png)" in markdown
+
+
+def test_a_figure_without_its_table_is_visibly_left_out(tmp_path):
+    records = trials(("gru",), (32,), (111,))
+    written = write(tmp_path, records, **DRAWN | {"more_figures": {"by_position": LAYOUT}})
+    assert {path.name for path in written.paths} == NAMES
+    said = "no finished trial has a table 'stability_map'"
+    assert said in "".join(read(written).words)
+    assert f"*Similarity &lt;by&gt; position*: {said}." in (tmp_path / "report.md").read_text()
+    nothing = write(tmp_path / "none", [], **DRAWN)
+    assert {path.name for path in nothing.paths} == NAMES
+    assert "".join(read(nothing).words).lower().count("no finished trials yet") >= 2
+
+
+def test_a_scatter_plot_may_be_the_main_figure():
+    about = experiment(figure=FIGURES["loss_and_accuracy"])
+    summary = Report(about, "demo", trials(("gru",), (32,)), planned(), "command")
+    assert summary.by == ("core.kind", "encoding.kind")
+    assert summary.metrics == ("token_accuracy", "loss")
+    assert [row.num_seeds for row in summary.rows] == [5, 5]
+
+
+@pytest.mark.parametrize("stem", ["figure", "table", "index", "Up", "a/b", "", "a.b"])
+def test_names_of_other_files_are_refused(stem):
+    with pytest.raises(ConfigError, match=r"figure's name|another file"):
+        experiment(more_figures={stem: LAYOUT})
+
+
+def test_a_figure_of_a_part_of_the_trials(tmp_path):
+    records = trials(("elman", "gru"), (32, 64), (111, 222))
+    part = {"part": replace(MAIN, where={"core.kind": ("gru", "lstm")})}
+    about = experiment(figure=MAIN, more_figures=part)
+    (drawn,) = draw_extra_figures(about, records, "demo")
+    alone = [one for one in records if one["core.kind"] == "gru"]
+    same = experiment(figure=MAIN, more_figures={"part": MAIN})
+    assert drawn.contents == draw_extra_figures(same, alone, "demo")[0].contents
+    for others in (alone, [one for one in records if one not in alone], []):
+        assert not draw_extra_figures(about, others, "demo")
+    with pytest.raises(ConfigError, match="where"):
+        experiment(figure=part["part"])

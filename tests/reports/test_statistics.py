@@ -15,10 +15,9 @@ from pernn.errors import ConfigError
 from pernn.lab.reports import bootstrap_interval, paired_differences, student_interval
 from pernn.lab.reports.records import number, sort_key
 from pernn.lab.reports.rules import detectable, exceeds, holm, lies_within
-from pernn.lab.reports.statistics import EXACT, Interval, p_above, rank_correlation, share_interval
+from pernn.lab.reports.statistics import Interval, p_above, rank_correlation, share_interval
 from reports.trials import ENCODING, trial, trials
 
-VALUES = st.lists(st.integers(-1000, 1000).map(lambda n: n / 8), min_size=2, max_size=9)
 ACCURACIES = [0.912, 0.931, 0.874, 0.952, 0.903, 0.25, 0.941]
 
 
@@ -66,26 +65,6 @@ def test_intervals_do_not_depend_on_the_order(values):
         plain = [one for one in ACCURACIES if one in some]
         assert bootstrap_interval(some) == bootstrap_interval(plain)
         assert student_interval(some) == student_interval(plain)
-
-
-@given(VALUES)
-def test_intervals_contain_the_mean_and_the_bootstrap_stays_in_the_range(values):
-    slack = 1e-9
-    for interval in (bootstrap_interval(values), student_interval(values)):
-        assert interval.low - slack <= interval.estimate <= interval.high + slack
-        assert interval.estimate == pytest.approx(math.fsum(values) / len(values), abs=slack)
-    found = bootstrap_interval(values)
-    assert min(values) - slack <= found.low <= found.high <= max(values) + slack
-
-
-@given(VALUES, st.floats(-50, 50), st.floats(-8, 8))
-def test_intervals_follow_shift_and_scale(values, shift, factor):
-    # Drawn resamples are not their own mirror image: beyond six values that holds up to chance.
-    mirrored = factor < 0 and len(values) > EXACT
-    for make in (student_interval,) if mirrored else (bootstrap_interval, student_interval):
-        plain, moved = make(values), make([factor * value + shift for value in values])
-        expected = sorted((factor * plain.low + shift, factor * plain.high + shift))
-        assert [moved.low, moved.high] == pytest.approx(expected, abs=1e-7)
 
 
 @pytest.mark.parametrize("value", [0.1, 0.95, 1 / 3])
@@ -174,15 +153,6 @@ def test_pairs_match_by_seed_and_cell():
     ]
     found = paired_differences(records, "m", ENCODING, ["k"])
     assert list(found.items()) == [((1, 8), 0.25), ((2, 8), -0.25)]
-
-
-def test_pairs_come_in_the_order_of_their_keys():
-    records = trials()
-    keys = list(paired_differences(records, "loss", ENCODING, ["core.kind", "task.vocab_size"]))
-    assert keys == sorted(keys)
-    assert keys == list(
-        paired_differences(records[::-1], "loss", ENCODING, ["core.kind", "task.vocab_size"])
-    )
 
 
 def test_competing_trials_are_refused():

@@ -12,10 +12,11 @@ from pyarrow import parquet
 
 from pernn.errors import ConfigError, CorruptError
 from pernn.lab.experiments import AtLeast, Claim, Contrast, Differs, Place
-from pernn.lab.reports import export_records, judge, report, write_report
+from pernn.lab.reports import export_records, judge, report
 from pernn.lab.trials import unroll
 from reports.test_drawn import GRID
-from reports.trials import ENCODING, by_condition, by_length, experiment, planned, trial, trials
+from reports.test_page import SVG, write
+from reports.trials import ENCODING, by_condition, by_length, trial, trials
 
 VALUES = st.none() | st.integers(-9, 9) | st.floats(0, 1) | st.sampled_from(["a", "b"])
 NAMES = st.sampled_from(["position", "token_accuracy", "q50", "target"])
@@ -97,27 +98,6 @@ def test_rows_that_compete_are_told_apart():
         judge(claim(vague_too, "by_position"), by_condition())
 
 
-def longer(gain):
-    return [
-        trial(seed=seed, training__iterations=n, k=4, m=0.5 + gain * (n > 300_000) + seed / 1e3)
-        for seed in (1, 2, 3, 4, 5)
-        for n in (300_000, 600_000)
-    ]
-
-
-def test_conditions_may_be_numbers_or_absent():
-    more = Differs("m", {}, Contrast("training.iterations", 600_000, 300_000), "k")
-    found = judge(claim(more), longer(0.1))
-    assert found.verdict == "supported"
-    assert found.quantity == "m, training.iterations 600,000 − training.iterations 300,000 at k = 4"
-    assert "600,000 and 300,000" in judge(claim(more), longer(0.1)[:1]).detail
-    pretrained = [{**one, "pretraining.task.kind": "copy", "m": 0.9} for one in longer(0)[::2]]
-    helps = Differs("m", {}, Contrast("pretraining.task.kind", "copy", None), "k")
-    assert judge(claim(helps), [*longer(0)[::2], *pretrained]).verdict == "supported"
-    alone = AtLeast("m", {"pretraining.task.kind": None}, "k", (4,), 0.8, "ours")
-    assert judge(claim(alone), [*longer(0)[::2], *pretrained]).verdict == "contradicted"
-
-
 LAYOUT = replace(GRID, metrics=("token_accuracy",))
 
 
@@ -125,10 +105,7 @@ def test_the_report_is_of_rows(tmp_path):
     records = [
         {**one, "preset": "as-written"} if one["seed"] == 111 else one for one in by_condition()
     ]
-    write_report(
-        experiment(figure=LAYOUT), "demo", records, planned()[:20], tmp_path, "pernn run it",
-        formats=("svg",),
-    )  # fmt: skip
+    write(tmp_path, records, SVG, figure=LAYOUT)
     rows = list(csv.DictReader(io.StringIO((tmp_path / "table.csv").read_text())))
     assert list(rows[0])[:8] == [
         "core.kind",
@@ -157,10 +134,7 @@ def test_the_report_is_of_rows(tmp_path):
 def test_of_too_many_trials_a_page_lists_the_first(tmp_path, monkeypatch):
     monkeypatch.setattr(report, "MAX_LISTED", 7)
     records = by_condition()
-    write_report(
-        experiment(figure=LAYOUT), "demo", records, planned(), tmp_path, "pernn run it",
-        formats=("svg",),
-    )  # fmt: skip
+    write(tmp_path, records, SVG, figure=LAYOUT)
     page = (tmp_path / "index.html").read_text()
     assert (
         f"<summary>The first 7 of {len(records)} trials; pernn export gives all</summary>" in page

@@ -1,18 +1,20 @@
-"""Errors and states in checkpoints at levels: which ones, the same bits, and what is refused."""
+"""Errors, states and gradients in checkpoints at levels: the same bits, and what is refused."""
 
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 from command_line import call, succeed
-from pernn.analysis import input_gradients, log_slope
+from pernn.analysis import gradient_noise, input_gradients, lead, log_slope
 from pernn.errors import ConfigError
 from pernn.lab.runs import RunSpec, execute, load_model
 from pernn.lab.runs.analysis import FEWER, Anatomy, nearest_checkpoints
 from pernn.lab.store import RunDirectory
 from pernn.lab.training import TrainingConfig
+from pernn.randomness import RandomStream, Split
 from runs import bits
 from tiny import tiny
 
@@ -30,6 +32,10 @@ TRAINING = tiny("reverse_ordering", "gru", vocab_size=4, length=3, training=LEAR
 LEVELS = (0.3, 0.4, 0.99)
 ANALYSIS = {"kind": "anatomy", "levels": LEVELS, "num_sequences": 200}
 SPEC = TRAINING.override({"analysis": ANALYSIS})
+DESCENDING = tiny("dual_frequency", vocab_size=4, length=3, num_per_cell=2, training=LEARNING)
+DESCENT = DESCENDING.override(
+    {"analysis": {"kind": "descent", "levels": LEVELS, "num_per_condition": 3, "num_batches": 5}}
+)
 
 
 def nearest(levels, curve, iterations=100, interval=10, keep=10):
@@ -70,17 +76,24 @@ def test_a_spec_names_what_follows_on_the_training():
             TRAINING.override({"analysis": wrong})
 
 
-def test_cut_anywhere_it_ends_in_the_same_bits(tmp_path):
+@pytest.mark.parametrize(
+    ("spec", "cuts"), [(SPEC, (61, 62)), (DESCENT, (61, 65))], ids=["anatomy", "descent"]
+)
+def test_cut_anywhere_it_ends_in_the_same_bits(tmp_path, spec, cuts):
     for name in ("a", "b"):
-        execute(TRAINING, tmp_path / name, device="cpu")
-    whole = execute(SPEC, tmp_path / "a", device="cpu", threads=2).result
-    for cut in (61, 62):
-        stop = execute(SPEC, tmp_path / "b", device="cpu", on_update=lambda n, cut=cut: n != cut)
+        execute(spec.first_stage(), tmp_path / name, device="cpu")
+    execute(spec, tmp_path / "a", device="cpu", threads=2)
+    for cut in cuts:
+        stop = execute(spec, tmp_path / "b", device="cpu", on_update=lambda n, cut=cut: n != cut)
         assert stop.state == "stopped", cut
-    execute(SPEC, tmp_path / "b", device="cpu")
-    assert bits.contents(SPEC, tmp_path / "a") == bits.contents(SPEC, tmp_path / "b")
+    execute(spec, tmp_path / "b", device="cpu")
+    assert bits.contents(spec, tmp_path / "a") == bits.contents(spec, tmp_path / "b")
     torch.set_num_threads(1)
 
+
+def test_a_result_has_a_table_of_each_kind_of_error(tmp_path):
+    trained = execute(TRAINING, tmp_path, device="cpu").result
+    whole = execute(SPEC, tmp_path, device="cpu").result
     tables = whole["tables"]
     found = tables["anatomy"]
     assert sorted(set(found["level"])) == [*LEVELS]
@@ -94,7 +107,7 @@ def test_cut_anywhere_it_ends_in_the_same_bits(tmp_path):
     assert shares.sum(axis=1) == pytest.approx(found["sequence_share"])
     assert shares[:, 0] == pytest.approx(found["neighbour_share"])
     assert all(0 <= value <= 1 for name in ("overlap", "time_read") for value in found[name])
-    assert whole["metrics"].keys() == execute(TRAINING, tmp_path / "a").result["metrics"].keys()
+    assert whole["metrics"].keys() == trained["metrics"].keys()
 
 
 def test_numbers_are_those_of_the_library(tmp_path):
@@ -139,3 +152,65 @@ def test_the_command_sorts_the_wrong_answers_to_the_held_out_sequences(tmp_path)
     done = call("errors", RunDirectory(tmp_path, sorting.fingerprint()).path)
     assert done.returncode == 2
     assert "as in reversing and copying" in done.stderr
+
+
+def test_every_checkpoint_has_its_rows_and_levels_stand_beside(tmp_path):
+    execute(DESCENDING, tmp_path, device="cpu")
+    result = execute(DESCENT, tmp_path, device="cpu").result
+    assert DESCENT.num_updates == 60 + 7
+    every, noise, found = (
+        pd.DataFrame(result["tables"][name])
+        for name in ("gradient_stability", "gradient_noise", "at_levels")
+    )
+    updates = [*range(0, 61, 10)]
+    assert noise["update"].tolist() == updates
+    assert every["update"].tolist() == [update for update in updates for _ in range(4)]
+    lines = RunDirectory(tmp_path, DESCENDING.fingerprint()).read_metrics()
+    measured = nearest_checkpoints(LEVELS, DESCENDING.training, lines)
+    rows = zip(found["update"], found["level"], found["disturbants"], strict=True)
+    assert sorted(rows) == sorted(
+        (update, level, word)
+        for update, levels in measured.items()
+        for level in levels
+        for word in ("Frequent", "Rare")
+    )
+    similarities = every.groupby(["disturbants", "update"])["similarity"].mean()
+    noise = noise.set_index("update")
+    for row in found.itertuples():
+        assert row.similarity == pytest.approx(similarities[row.disturbants, row.update])
+        assert row.loss == noise["loss"][row.update]
+        assert row.noise_scale == noise["noise_scale"][row.update]
+    rare, losses = similarities["Rare"].to_numpy()[1:], noise["loss"].to_numpy()[1:]
+    assert result["metrics"]["lead"] == pytest.approx(lead(rare, losses))
+
+
+def test_noise_is_that_of_gradients_taken_by_hand(tmp_path):
+    execute(DESCENDING, tmp_path, device="cpu")
+    table = execute(DESCENT, tmp_path, device="cpu").result["tables"]["gradient_noise"]
+    model = load_model(RunDirectory(tmp_path, DESCENDING.fingerprint()).path)
+    task = DESCENDING.build_task()
+    stream = RandomStream(DESCENDING.seed, task.name, Split.ANALYSIS)
+    inputs = task.draw(stream.words(0, 5 * 16 * 3).reshape(-1, 3))
+    gradients, losses = [], []
+    for rows in np.split(inputs, 5):
+        model.zero_grad()
+        logits = model(torch.from_numpy(rows), 3)
+        targets = torch.from_numpy(rows[:, ::-1].copy())
+        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        loss.backward()
+        gradients.append(torch.cat([one.grad.flatten() for one in model.parameters()]))
+        losses.append(loss.item())
+    signal, noise = gradient_noise(torch.stack(gradients), 16)
+    assert table["loss"][-1] == pytest.approx(np.mean(losses), rel=1e-5)
+    assert table["signal"][-1] == pytest.approx(signal, rel=1e-3)
+    assert table["noise"][-1] == pytest.approx(noise, rel=1e-4)
+    assert table["noise_scale"][-1] == pytest.approx(np.log2(noise / signal), rel=1e-3)
+
+
+def test_without_classes_of_tokens_there_is_one_row_a_level(tmp_path):
+    task = {"kind": "reverse_ordering", "vocab_size": 4, "length": 3, "num_held_out": 8}
+    plain = DESCENT.override({"task": task})
+    execute(plain.first_stage(), tmp_path, device="cpu")
+    result = execute(plain, tmp_path, device="cpu").result
+    assert result["tables"]["at_levels"]["disturbants"] == ["all"] * 3
+    assert -1 <= result["metrics"]["lead"] <= 1

@@ -9,7 +9,6 @@ import pytest
 
 from pernn.lab.runs import execute
 from pernn.lab.store import RunDirectory
-from pernn.lab.tasks import TASKS
 from runs.bits import contents
 from tiny import tiny
 
@@ -21,6 +20,7 @@ SPEC = tiny(
 )
 LONGER = {"training.iterations": 120, "training.checkpoint_interval": 4}
 FIRST = tiny("reverse_ordering", vocab_size=4, training={"iterations": 60})
+KINDS = ("variable_length", "language_modelling")
 IN_TWO_STAGES = SPEC.override(
     {"pretraining": {"task": FIRST.task.dump(), "training": FIRST.training.dump()}}
 )
@@ -57,25 +57,15 @@ def run_and_kill(spec, root, num_kills):
     return kills
 
 
-SLOW = (pytest.mark.slow,)
-SAMPLE = ("variable_length", "language_modelling")
-"""Tasks that `make test` kills; runs of the others are the same code over other batches.
-
-The two stages below reverse sequences, too.
-"""
-
-
 @pytest.mark.parametrize(
     "spec",
     [
-        *(
-            pytest.param(tiny(kind).override(LONGER), id=kind, marks=() if kind in SAMPLE else SLOW)
-            for kind in TASKS.names()
-        ),
+        *(pytest.param(tiny(kind).override(LONGER), id=kind) for kind in KINDS),
         pytest.param(IN_TWO_STAGES, id="two stages"),
     ],
 )
-def test_every_task_survives_kills(tmp_path, spec):
+def test_a_run_survives_kills(tmp_path, spec):
+    """Runs of other tasks are the same code over other batches; each is cut in test_tasks."""
     execute(spec, tmp_path / "undisturbed", device="cpu")
     assert run_and_kill(spec, tmp_path / "killed", 3) >= 1
     assert contents(spec, tmp_path / "killed") == contents(spec, tmp_path / "undisturbed")

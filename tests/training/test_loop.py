@@ -22,24 +22,22 @@ from pernn.lab.training import (
     evaluate,
 )
 from pernn.models import PlainRNN
+from tiny import tiny
 
 CPU = torch.device("cpu")
-SPEC = RunSpec.load(
-    {
-        "task": {"kind": "reverse_ordering", "vocab_size": 4, "length": 5, "num_held_out": 32},
-        "core": {"kind": "gru", "hidden_size": 12},
-        "encoding": {"kind": "sinusoidal", "size": 8},
-        "embedding_size": 8,
-        "training": {
-            "iterations": 12,
-            "batch_size": 8,
-            "learning_rate": 0.01,
-            "warmup_updates": 3,
-            "log_interval": 5,
-            "evaluation_interval": 6,
-            "checkpoint_interval": 4,
-        },
-    }
+SPEC = tiny(
+    "reverse_ordering",
+    "gru",
+    hidden_size=12,
+    vocab_size=4,
+    length=5,
+    training={
+        "batch_size": 8,
+        "learning_rate": 0.01,
+        "warmup_updates": 3,
+        "log_interval": 5,
+        "evaluation_interval": 6,
+    },
 )
 
 

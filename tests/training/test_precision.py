@@ -13,7 +13,7 @@ from pernn.cores import Elman
 from pernn.errors import MachineError
 from pernn.kernels import rounded, rounds_products
 from pernn.lab.cores import CORES
-from pernn.lab.runs import RunSpec, build
+from pernn.lab.runs import build
 from pernn.lab.training import (
     TrainState,
     advance,
@@ -24,6 +24,7 @@ from pernn.lab.training import (
     share_devices,
 )
 from pernn.models import PositionEncodedRNN
+from tiny import tiny
 
 CPU = torch.device("cpu")
 
@@ -137,17 +138,6 @@ def test_a_process_takes_no_more_than_its_share_of_a_gpu() -> None:
         limit_gpu_memory("cuda:0", 1.0)
 
 
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-@pytest.mark.parametrize("precision", ["fp32", "tf32", "bf16"])
-def test_training_step_on_a_gpu(precision: str) -> None:
-    device = choose_device("cuda")
-    model = PositionEncodedRNN(8, "lstm", embedding_size=16, hidden_size=16).to(device)
-    with computing(precision, device), rounding(precision, device):
-        model(torch.zeros(2, 3, dtype=torch.long, device=device), 3).sum().backward()
-    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
-
-
 def defined(core: str, tokens: torch.Tensor, model: PositionEncodedRNN) -> torch.Tensor:
     """Compute an Elman network's or LSTM's predictions from the definition of bf16, in float64."""
 
@@ -201,9 +191,7 @@ class OwnProducts(Elman):
 
 
 def test_products_that_would_not_round_are_refused(generator: torch.Generator) -> None:
-    spec = RunSpec.load(
-        {"task": {"kind": "reverse_ordering", "vocab_size": 4, "length": 4, "num_held_out": 32}}
-    ).override({"training.precision": "bf16", "training.iterations": 2, "core.kind": "elman"})
+    spec = tiny("reverse_ordering", "elman", training={"precision": "bf16"})
     trial = build(spec, CPU)
     own = OwnProducts(trial.model.core.input_size, trial.model.core.hidden_size)
     for core, refused in ((trial.model.core, False), (own, True)):
