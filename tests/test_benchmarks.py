@@ -13,7 +13,6 @@ from processors import EMULATED, complaints, compute_everything, compute_on, is_
 from torch.nn import functional as F
 from updates import ScriptedNetwork, make_spec, script_update
 
-from pernn.cross_entropy import CHUNK_SIZES
 from pernn.errors import ConfigError
 from pernn.kernels import find_kernels
 from pernn.lab.runs import RunSpec, build
@@ -73,15 +72,6 @@ def test_parity_is_found_and_its_absence_noticed(monkeypatch):
     monkeypatch.setitem(gpu.TOLERANCE, "bf16", -1.0)
     with pytest.raises(AssertionError):
         gpu.compare_with_cpu(CPU, "gru", "learned", "bf16")
-
-
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-@pytest.mark.parametrize("core", CORES)
-@pytest.mark.parametrize("precision", ["fp32", "tf32", "bf16"])
-def test_a_gpu_trains_as_the_processor_does(monkeypatch, core, precision):
-    monkeypatch.setitem(CHUNK_SIZES, "cuda", 300)  # outputs in several chunks
-    gpu.compare_with_cpu(torch.device("cuda"), core, "learned", precision)
 
 
 def test_what_fails_is_printed_and_the_rest_goes_on(monkeypatch, capsys):

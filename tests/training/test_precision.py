@@ -138,6 +138,17 @@ def test_a_process_takes_no_more_than_its_share_of_a_gpu() -> None:
         limit_gpu_memory("cuda:0", 1.0)
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("precision", ["fp32", "tf32", "bf16"])
+def test_training_step_on_a_gpu(precision: str) -> None:
+    device = choose_device("cuda")
+    model = PositionEncodedRNN(8, "lstm", embedding_size=16, hidden_size=16).to(device)
+    with computing(precision, device), rounding(precision, device):
+        model(torch.zeros(2, 3, dtype=torch.long, device=device), 3).sum().backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+
+
 def defined(core: str, tokens: torch.Tensor, model: PositionEncodedRNN) -> torch.Tensor:
     """Compute an Elman network's or LSTM's predictions from the definition of bf16, in float64."""
 

@@ -12,6 +12,7 @@ from pernn.errors import MachineError
 from pernn.kernels import whole_updates
 from pernn.lab.cores import CORES
 from pernn.lab.interfaces import UNSCORED, Batch
+from pernn.lab.runs import RunSpec, build
 from pernn.lab.training import TrainState, advance
 from pernn.lab.training.objective import show
 from pernn.lab.training.update import RecordedUpdate, Update, clip_gradients, make_update
@@ -141,6 +142,29 @@ def test_out_of_memory_says_what_to_change(monkeypatch: pytest.MonkeyPatch, way:
 def test_the_processor_needs_no_recording() -> None:
     trial, state = start()
     assert type(make_update(state, SPEC.training, trial.preset, CPU)) is Update
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("core", ["elman", "gru", "lstm", "s4d"])
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_cuda_graph_trains_as_updates_that_are_not_recorded(core: str, precision: str) -> None:
+    device = torch.device("cuda")
+    spec: RunSpec = SPEC.override({"core.kind": core, "training.precision": precision})
+    states = []
+    for recorded in (True, False):
+        trial = build(spec, device)
+        state = TrainState.fresh(trial.model, trial.preset)
+        kind = RecordedUpdate if recorded else Update
+        update = kind(state, spec.training, trial.preset, device)
+        for step in range(8):
+            update(trial.stream.train(step, 8))
+        states.append(state)
+    one, other = (state.dump() for state in states)
+    for name, value in one.items():
+        np.testing.assert_allclose(value, other[name], rtol=1e-3, atol=1e-4, err_msg=name)
+    for event in advance(states[0], trial.stream, spec.training, trial.preset, device):
+        assert event is not None
 
 
 @pytest.mark.parametrize("core", CORES.names())
