@@ -522,7 +522,8 @@ def import_named(place: str) -> Any:
     """Import what data name, or only find it if parts are off."""
     module, _, name = place.partition(":")
     is_ours = module.partition(".")[0] == __name__.partition(".")[0]
-    if _importing.get() or is_ours or module in os.environ.get(VARIABLE, "").split(","):
+    own = map(str.strip, os.environ.get(VARIABLE, "").split(","))
+    if _importing.get() or is_ours or module in own:
         return import_place(place)
     # A module's own `__getattr__` could import more.
     keys, loaded = name.split("."), sys.modules.get(module)
