@@ -176,13 +176,21 @@ def test_a_grid_that_grows_keeps_what_is_finished(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("90s", 90), ("55m", 3300), ("1.5h", 5400), ("11:30:00", 41400), ("0:00:05", 5)],
+    [
+        ("90s", 90),
+        ("55m", 3300),
+        ("1.5h", 5400),
+        ("3h50m", 13800),
+        ("1h30m15s", 5415),
+        ("11:30:00", 41400),
+        ("0:00:05", 5),
+    ],
 )
 def test_times_are_read(text, seconds):
     assert read_duration(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "55", "-5m", "0s", "1:60:00", "nan", "1e5s", "5 m", "٣m"])
+@pytest.mark.parametrize("text", ["", "55", "-5m", "0s", "1:60:00", "nan", "1e5s", "5 m", "٣m", "5m3h"])
 def test_what_is_no_time_is_refused(text):
     with pytest.raises(ConfigError, match="a time is invalid"):
         read_duration(text)
