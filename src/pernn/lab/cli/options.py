@@ -2,7 +2,6 @@
 
 import inspect
 import json
-import os
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +19,7 @@ from pernn import errors
 from pernn.errors import ConfigError, MachineError, StoreError, counted
 from pernn.lab.config import parse_assignment
 from pernn.lab.experiments import ADDED, TUNED, first_seeds
-from pernn.lab.runners import Limits, LocalRunner, RayRunner, require_ray
+from pernn.lab.runners import Limits, LocalRunner, RayRunner, num_cores, require_ray
 from pernn.lab.runs import SINKS, RunSpec, choose_sinks
 from pernn.lab.store import evidence_folder
 
@@ -289,14 +288,6 @@ def number_of_jobs(jobs: int | None, threads: int) -> int:
     return jobs or max(1, num_cores() // threads)
 
 
-def num_cores() -> int:
-    """Count the CPU cores that this process may use."""
-    # Only Linux tells which ones; elsewhere all are taken to be.
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def read_duration(text: str) -> float:
     """Read a time such as 90s, 55m, 3h50m or 11:30:00 in seconds."""
     parts = [rf"(?:(\d{{1,9}}(?:\.\d{{1,9}})?){unit})?" for unit in "hms"]
@@ -307,7 +298,8 @@ def read_duration(text: str) -> float:
     seconds = 3600 * hours + 60 * minutes + rest
     if not seconds:
         raise ConfigError(
-            f"a time is invalid: expected one such as 90s, 55m, 3h50m or 11:30:00, got {text[:40]!r}"
+            "a time is invalid: expected one such as 90s, 55m, 3h50m or 11:30:00, got "
+            f"{text[:40]!r}"
         )
     return seconds
 
