@@ -169,6 +169,8 @@ def blocked(tmp_path):
         (["analyze", "runs/0123456789abcdef"], 2, "with a spec.json"),
         (["errors", "."], 2, "is not a run directory"),
         (["prepare", "sorting"], 2, "there is nothing to prepare"),
+        (["prepare", "sorting", "--characters"], 2, "sorting is no file: --name, --share"),
+        (["prepare", "book.txt", "--set", "seed=1"], 2, "is a file: --scale and --set"),
         (["prepare", "languagemodelling"], 2, "did you mean 'language_modelling'"),
         (["show", "vocabulary_size", "--sample", "2"], 2, "vocabulary_size is an experiment"),
         (["show", "input_length", "--sample", "2"], 2, "sequences are shown of a task"),

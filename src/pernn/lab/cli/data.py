@@ -80,8 +80,12 @@ def prepare(
     """
     file = Path(what)
     if file.suffix or file.is_file():
+        if scale != "paper" or assignments:
+            raise ConfigError(f"{what} is a file: --scale and --set are for experiments")
         _keep(file, name or file.stem.lower(), share, characters=characters)
         return
+    if name is not None or share != SHARE or characters:
+        raise ConfigError(f"{what} is no file: --name, --share and --characters are for files")
     specs = trials(find_experiment(what), scale, overrides(assignments))
     configs = (spec.task_under_preset for spec in specs)
     tasks = {config for config in configs if isinstance(config, LanguageModellingConfig)}
