@@ -382,6 +382,17 @@ def test_a_trained_network_is_loaded(ran):
         pernn.lab.load_model(ran / "results")
 
 
+def test_by_default_there_are_as_many_processes_as_cores_are_allowed(tmp_path, monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: {0, 5, 7}, raising=False)
+
+    def leave(plan, root, runner, **how):
+        raise KeyboardInterrupt(runner.jobs)
+
+    monkeypatch.setattr("pernn.lab.sweeps.run_sweep", leave)
+    with pytest.raises(KeyboardInterrupt, match="3"):
+        pernn.lab.run("vocabulary_size", results=tmp_path)
+
+
 def test_a_misspelt_directory_is_no_empty_frame(tmp_path):
     for load in (pernn.lab.load_results, pernn.lab.load_curves):
         with pytest.raises(ConfigError, match="nowhere is not a directory"):

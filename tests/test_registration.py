@@ -69,7 +69,7 @@ def ran(tmp_path_factory, one_format):
 
 def marks(root, name, **changes):
     """What the report says of each claim that was judged; the experiment may be another."""
-    found = read_plan(root, name)
+    found = read_plan(root, name, pytest.fail)
     found = replace(found, experiment=replace(found.experiment, **changes))
     return {
         one.claim.name: (one.registration, one.remark)
@@ -148,7 +148,7 @@ def test_there_is_no_verdict_before_all_trials_are_finished(plan, ran, copy):
     shutil.rmtree(root / "runs" / load_sweep(root, name).runs[0])
 
     def judged():
-        found = report_of(root, read_plan(root, name), pytest.fail).verdicts
+        found = report_of(root, read_plan(root, name, pytest.fail), pytest.fail).verdicts
         (one,) = (one for one in found if one.claim.name == CLAIM)
         return one
 

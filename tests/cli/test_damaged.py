@@ -7,7 +7,8 @@ import shutil
 import pytest
 
 from command_line import call as pernn
-from pernn.lab.store import Sweep, save_sweep, sealed
+from pernn.lab.config import fingerprint
+from pernn.lab.store import RunDirectory, Sweep, save_sweep, sealed
 from store.finished import finish, spec
 
 NAME = "vocabulary_size-demo"
@@ -52,10 +53,54 @@ def lines_naming(name, text):
 )
 def test_verbs_name_it_and_go_on(place, words, named, said):
     done = pernn(*words, cwd=place)
-    assert done.returncode in (1, 4), done.stderr
+    assert done.returncode == 4, done.stderr
     assert "Traceback" not in done.stderr
     assert said in done.stdout
     assert all(lines_naming(spec(seed).fingerprint(), done.stderr) == 1 for seed in named)
+
+
+@pytest.fixture
+def strange(tmp_path):
+    """Two trials of no sweep, one of them of an unknown kind, and a sweep of an unknown study."""
+    root = tmp_path / "results"
+    finish(root, spec(0), random.Random(0))
+    values = spec(1).dump()
+    values["core"]["kind"] = "mingru"
+    lost = RunDirectory(root, fingerprint(values))
+    lost.path.mkdir()
+    lost.write_spec(values)
+    save_sweep(root, Sweep("own-demo", "own", "demo", {}, ["e" * 16]))
+    return tmp_path, lost.fingerprint
+
+
+def test_a_trial_of_an_unknown_kind_is_named(strange):
+    folder, lost = strange
+    for words, status in ((["resume", "train"], 4), (["report", "train"], 0)):
+        done = pernn(*words, cwd=folder)
+        assert done.returncode == status, done.stderr
+        assert f"trial {lost} cannot be read: " in done.stderr
+        assert "no kind 'mingru'" in done.stderr
+    report = (folder / "results/sweeps/train/claims.json").read_text()
+    assert json.loads(report)["num_planned"] == 1
+    shutil.rmtree(folder / "results" / "runs" / spec(0).fingerprint())
+    for verb in ("resume", "report"):
+        done = pernn(verb, "train", cwd=folder)
+        assert (done.returncode, done.stdout) == (2, ""), done.stderr
+        assert done.stderr.startswith(f"pernn: trial {lost} cannot be read: ")
+
+
+def test_a_sweep_of_an_unknown_experiment_is_in_nobodys_way(strange):
+    folder, _ = strange
+    said = "sweep own-demo: no experiment 'own'"
+    for words in (["resume"], ["prune", "--yes"]):
+        done = pernn(*words, cwd=folder)
+        assert done.returncode == 4, done.stderr
+        assert f"left out: {said}" in done.stderr
+        assert "needs an entry point, see docs/extend.md" in done.stderr
+        assert done.stdout != ""
+    done = pernn("prune", "--all-checkpoints", "--yes", cwd=folder)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
 
 
 def test_no_list_of_another_sweep_is_in_the_way(place):

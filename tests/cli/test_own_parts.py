@@ -100,7 +100,7 @@ def test_nor_one_that_a_run_was_begun_with(begun, words):
 
 def test_what_one_names_as_ones_own_is_imported(folder):
     name = sweep(folder / "results").name
-    for parts in ("evilmod", "other,evilmod"):
+    for parts in ("evilmod", "other, evilmod"):
         succeed("report", name, cwd=folder, PERNN_PARTS=parts)
         assert (folder / "executed").exists()
         (folder / "executed").unlink()

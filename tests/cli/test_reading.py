@@ -200,7 +200,7 @@ def test_trials_of_no_sweep_are_listed_reported_and_exported(tmp_path, one_forma
     out = tmp_path / "alone.json"
     assert pernn(tmp_path, "export", "train", "-o", out).returncode == 0
     assert {row["run"] for row in json.loads(out.read_text())} == alone
-    plan = read_plan(tmp_path, "train")
+    plan = read_plan(tmp_path, "train", pytest.fail)
     report = make_report(tmp_path, plan, pytest.fail)
     assert spec(2).label in (report.page.parent / "figure.svg").read_text()
     assert "<title>train · pernn</title>" in report.page.read_text()

@@ -90,6 +90,24 @@ def test_failed_trials_can_be_run_alone_and_are_run_again_with_the_others(tmp_pa
     assert counted(tmp_path, plan.sweep.runs) == 5
 
 
+def test_only_a_report_of_all_trials_that_cannot_have_changed_is_kept(tmp_path, capsys):
+    plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
+    assert carry_out(plan, tmp_path, Launch(device="cpu"), as_json=True) == 0
+    report = sweep_directory(tmp_path, plan.sweep.name) / "claims.json"
+    report.write_text('{"num_finished": 5}')
+    assert plan.is_reported(tmp_path)
+    own = replace(plan, experiment=replace(plan.experiment, name="own"))
+    assert not own.is_reported(tmp_path)
+    first, second, *_ = plan.sweep.runs
+    (RunDirectory(tmp_path, first).path / "result.json").unlink()
+    assert not plan.is_reported(tmp_path)
+    capsys.readouterr()
+    where = {"device": "cpu", "results": tmp_path}
+    assert call(retry, sweep=plan.sweep.name, run=second, **where) == 0
+    assert "The trials of" in (said := capsys.readouterr().out)
+    assert "All 5 trials" not in said
+
+
 def call(verb, **values):
     """Call a verb as the command line does, with the defaults of all options."""
     verb = command(verb)
@@ -176,13 +194,23 @@ def test_a_grid_that_grows_keeps_what_is_finished(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("90s", 90), ("55m", 3300), ("1.5h", 5400), ("11:30:00", 41400), ("0:00:05", 5)],
+    [
+        ("90s", 90),
+        ("55m", 3300),
+        ("1.5h", 5400),
+        ("3h50m", 13800),
+        ("1h30m15s", 5415),
+        ("11:30:00", 41400),
+        ("0:00:05", 5),
+    ],
 )
 def test_times_are_read(text, seconds):
     assert read_duration(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "55", "-5m", "0s", "1:60:00", "nan", "1e5s", "5 m", "٣m"])
+@pytest.mark.parametrize(
+    "text", ["", "55", "-5m", "0s", "1:60:00", "nan", "1e5s", "5 m", "٣m", "5m3h"]
+)
 def test_what_is_no_time_is_refused(text):
     with pytest.raises(ConfigError, match="a time is invalid"):
         read_duration(text)

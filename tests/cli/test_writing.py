@@ -71,7 +71,7 @@ def test_the_page_of_all_makes_its_folder(damaged, tmp_path):
     evidence = tmp_path / "evidence"
     results = damaged / "results"
     done = pernn("publish", sweep(results).name, "-r", results, "--to", evidence)
-    assert done.returncode == 1
+    assert done.returncode == 4
     done = succeed("report", "--all", cwd=tmp_path, PERNN_EVIDENCE=str(evidence))
     assert done.stdout.strip() == str(Path("results/study.html"))
     text = (tmp_path / "results" / "study.html").read_text()

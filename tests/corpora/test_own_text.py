@@ -139,6 +139,7 @@ def test_the_verb_says_how_to_use_it(book):
     assert "512 pieces, of which the first 64 of a paragraph are read" in done.stdout
     named = call("prepare", book, "--name", "../evil", cwd=book.parent)
     assert (named.returncode, named.stderr.count("\n")) == (2, 1)
+    assert "choose another --name" in named.stderr
     lost = call("prepare", "nowhere.txt", cwd=book.parent)
     assert lost.returncode == 2
     assert lost.stderr == (

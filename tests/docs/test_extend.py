@@ -23,6 +23,7 @@ from pernn.lab.encodings import ENCODINGS
 from pernn.lab.experiments import find_experiment
 from pernn.lab.interfaces import BatchStream
 from pernn.lab.reports.texts import Labels
+from pernn.lab.runs import load_model
 from pernn.lab.tasks import TASKS, Rule
 from pernn.models import AutoregressiveRNN, PlainRNN, PositionEncodedRNN
 from test_config import Point
@@ -139,6 +140,8 @@ def test_a_trial_with_it_trains_from_python(pasted, part, tmp_path, monkeypatch,
     assert module.outcome.result["metrics"]["token_accuracy"] > 0.25
     (run,) = (tmp_path / "results" / "runs").iterdir()
     assert run.name == module.spec.fingerprint()
+    # Its parts are found again, by any command.
+    load_model(run)
 
 
 def test_parts_of_ones_own_stand_in_a_figure_beside_the_built_in_ones(
@@ -315,6 +318,7 @@ def test_a_registered_experiment_is_checked(pasted, monkeypatch):
     assert find_experiment("binary_length") is experiment
     for found, complaint in (
         (ImportError("no module"), "cannot be imported: no module"),
+        (SyntaxError("invalid syntax"), "cannot be imported: SyntaxError: invalid syntax"),
         ({"name": "binary_length"}, "must be an Experiment, got"),
     ):
         monkeypatch.setattr(where, lambda found=found: {"binary_length": Point(found)})

@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 from command_line import call
 from pernn.analysis import KINDS
 from pernn.lab.cli.app import EXIT_STATUSES, VERBS
+from pernn.lab.cli.options import read_duration
 from pernn.lab.experiments import find_experiment
 
 ROOT = Path(__file__).parents[2]
@@ -131,6 +132,12 @@ def test_no_line_begins_with_a_mark_of_a_number():
 
 GONE = {"bench", "query", "ui"}
 """Verbs of the past (history 0028 and 0036), which only decisions may name."""
+
+
+def test_time_limits_of_the_pages_are_read():
+    for page in PAGES:
+        for time in re.findall(r"--time-limit ([\w:.]+)", TEXTS[page]):
+            assert read_duration(time) > 0, page
 
 
 def test_verbs_in_running_text_exist():

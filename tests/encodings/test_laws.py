@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from pernn import PositionEncoded
-from pernn.encodings import Learned, NoEncoding, Random, Sinusoidal
+from pernn.encodings import Encoding, Learned, NoEncoding, Random, Sinusoidal
 from pernn.encodings.sinusoidal import LONGEST_TABLE
 from pernn.errors import ConfigError
 from pernn.lab.encodings import (
@@ -211,6 +211,17 @@ def test_values_outside_the_range_are_refused(values):
         assert issubclass(config, PositionalEncodingConfig)
         with pytest.raises(ConfigError, match=next(iter(values))):
             config(**values)
+
+
+class Narrow(Encoding):
+    def vectors(self, num_steps: int) -> torch.Tensor:
+        return torch.ones(num_steps, self.size - 1)
+
+
+@pytest.mark.parametrize("offset", [2, torch.tensor([0, 3])])
+def test_vectors_of_another_width_are_refused(offset: Any) -> None:
+    with pytest.raises(ConfigError, match=r"Narrow: expected vectors of shape \(\d, 4\) .* 3\)$"):
+        Narrow(4).join(torch.zeros(2, 5, 3), position_offset=offset)
 
 
 def test_no_code_leaves_a_layer_as_it_was(generator):

@@ -205,7 +205,7 @@ def test_published_it_is_the_same(ran, tmp_path):
     results = root / "results"
     publish(results, load_sweep(results, name), tmp_path / "evidence")
     (study,) = read_reports(tmp_path / "evidence", pytest.fail)
-    plan = read_plan(results, name)
+    plan = read_plan(results, name, pytest.fail)
     assert study.is_finished
     assert {one.run for one in study.trials} == {*plan.specs}
     # Somebody else's run finds them, stage by stage, and trains nothing.

@@ -1,6 +1,7 @@
 """Runners: the same records everywhere, whatever dies."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 from scenarios.trials import Driver, newest, wait_until
 
 from pernn.lab.runners import InlineRunner, Limits, LocalRunner, Runner, TrialEvent, local
-from pernn.lab.runners.worker import Child, Events
+from pernn.lab.runners.worker import LOG, Child, Events
 from pernn.lab.runs import execute
 from pernn.lab.store import RunDirectory, read_status
 from tiny import tiny
@@ -61,7 +62,8 @@ def test_what_nobody_foresaw_ends_one_trial_only(tmp_path, monkeypatch, capfd):
     InlineRunner(device="cpu").run(SPECS, tmp_path, ear)
     assert list(ear.ends().values()) == ["finished", "failed", "finished", "finished"]
     failed = next(event for event in ear if event.state == "failed")
-    assert failed.message == "RuntimeError: a part of another package"
+    line = r"\(test_runners\.py:\d+\)"
+    assert re.fullmatch(f"RuntimeError: a part of another package {line}", failed.message)
     status = read_status(tmp_path, failed.run)
     assert (status.state, status.reason) == ("failed", failed.message)
     # What pernn did not foresee is logged whole.
@@ -241,6 +243,9 @@ from typing import Literal
 from pernn.lab.encodings import NoneConfig
 
 
+print("said by a part")
+
+
 class OwnConfig(NoneConfig):
     kind: Literal["own"] = "own"
 """
@@ -255,3 +260,4 @@ def test_a_worker_takes_modules_of_the_users_folder_last(tmp_path, monkeypatch):
     ear = Ear()
     LocalRunner(jobs=1, device="cpu").run([spec], Path("results"), ear)
     assert ear.ends() == {spec.fingerprint(): "finished"}, ear
+    assert "said by a part" in Path("results", LOG).read_text()

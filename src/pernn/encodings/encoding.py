@@ -175,6 +175,11 @@ class Encoding(nn.Module, ABC):
 
     def _scaled(self, first: int, end: int) -> Float[Tensor, "time size"]:
         vectors = self.between(first, end)
+        if vectors.shape != (end - first, self.size):
+            raise ConfigError(
+                f"{type(self).__name__}: expected vectors of shape {(end - first, self.size)} for "
+                f"steps {first} to {end}, got {tuple(vectors.shape)}"
+            )
         return vectors if self.strength == 1 else self.strength * vectors
 
     def between(self, first: int, end: int) -> Float[Tensor, "time size"]:

@@ -203,9 +203,7 @@ class Registry(Generic[C]):
         except MachineError:
             raise
         except (Exception, SystemExit) as error:
-            # Whatever is wrong with somebody's module.
-            is_plain = isinstance(error, ImportError | AttributeError)
-            reason = str(error) if is_plain else f"{type(error).__name__}: {error}"
+            reason = import_failure(error)
             if ":" in kind and isinstance(error, ModuleNotFoundError):
                 reason += "; its folder must be the current one, or on PYTHONPATH"
             raise ConfigError(f"{self.group}: {kind!r} cannot be imported: {reason}") from error
@@ -263,6 +261,12 @@ class Part(Config):
         if "kind" not in own:
             cls.__annotations__ = {**own, "kind": str}
             cls.kind = f"{cls.__module__}:{cls.__qualname__}"
+
+
+def import_failure(error: BaseException) -> str:
+    """Return what is wrong with somebody's module, whatever that is."""
+    is_plain = isinstance(error, ImportError | AttributeError)
+    return str(error) if is_plain else f"{type(error).__name__}: {error}"
 
 
 @cache
@@ -522,7 +526,8 @@ def import_named(place: str) -> Any:
     """Import what data name, or only find it if parts are off."""
     module, _, name = place.partition(":")
     is_ours = module.partition(".")[0] == __name__.partition(".")[0]
-    if _importing.get() or is_ours or module in os.environ.get(VARIABLE, "").split(","):
+    own = map(str.strip, os.environ.get(VARIABLE, "").split(","))
+    if _importing.get() or is_ours or module in own:
         return import_place(place)
     # A module's own `__getattr__` could import more.
     keys, loaded = name.split("."), sys.modules.get(module)

@@ -81,7 +81,7 @@ def make_study(
     """
     require_writable(path)
     with gc_paused():
-        found = _readers(root, folder)
+        found = _readers(root, folder, complain)
         shown = _judging(root, folder, complain) if len(found) > MOST_SHOWN else {*found}
         plans = list(_plans(root, folder, complain, shown))
         reports = [report_of(root, plan, complain, ()) for plan in plans]
@@ -90,10 +90,12 @@ def make_study(
     return len(plans)
 
 
-def _readers(root: Path, folder: Path | None) -> Mapping[str, Callable[[], Plan]]:
+def _readers(
+    root: Path, folder: Path | None, complain: Callable[[str], None]
+) -> Mapping[str, Callable[[], Plan]]:
     """Return what reads each sweep, by name, local ones first."""
     names = [*list_sweeps(root), *([SINGLE] if list_single_runs(root) else [])]
-    found = {name: partial(read_plan, root, name) for name in names}
+    found = {name: partial(read_plan, root, name, complain) for name in names}
     for file in list_publications(folder) if folder else []:
         found.setdefault(file.stem, partial(_plan_published, file))
     return found
@@ -120,7 +122,7 @@ def _plans(
 ) -> Iterable[Plan]:
     """Read some sweeps once, with their published trials."""
     published = find_published(folder, None, complain)
-    for name, read in _readers(root, folder if published else None).items():
+    for name, read in _readers(root, folder if published else None, complain).items():
         if name not in only:
             continue
         try:
@@ -302,7 +304,7 @@ def _draw(
     if _interrupted.is_set():  # this was in the queue already
         raise KeyboardInterrupt
     root, folder, name, formats = asked
-    plan = _readers(root, folder)[name]()
+    plan = _readers(root, folder, _ignore)[name]()
 
     def find(runs: Iterable[str]) -> dict[str, Trial]:
         # In the order of the grid, as the reports that are not read again.

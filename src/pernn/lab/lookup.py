@@ -62,21 +62,43 @@ def list_single_runs(root: Path) -> list[str]:
 
 
 @own_parts_off()
-def read_plan(root: Path, name: str) -> Plan:
-    """Read a sweep as it was run, with its present specs."""
-    return _plan_of(root, read_sweep(root, name))
+def read_plan(root: Path, name: str, complain: Callable[[str], None]) -> Plan:
+    """Read a sweep as it was run, with its present specs.
+
+    Args:
+        root: Results directory.
+        name: The sweep's.
+        complain: Told of each trial of no sweep whose parts are not found, which is left out.
+
+    Raises:
+        ConfigError: If the experiment, or every trial of no sweep, cannot be read.
+        StoreError: If the list, or every trial of no sweep, is damaged.
+    """
+    return _plan_of(root, read_sweep(root, name), complain)
 
 
-def _plan_of(root: Path, stored: Sweep) -> Plan:
-    if stored.experiment == SINGLE:
-        found: dict[str, RunSpec] = {}
-        for run in stored.runs:
-            with suppress(ConfigError, StoreError):
-                values = RunDirectory(root, run).read_spec()
-                found |= {} if values is None else {run: RunSpec.load(values)}
-        return Plan(stored, single_trials(found), found)
-    plan = plan_again(stored)
-    return replace(plan, sweep=stored) if plan.tuning is None else plan.grown(root)
+def _plan_of(root: Path, stored: Sweep, complain: Callable[[str], None]) -> Plan:
+    if stored.experiment != SINGLE:
+        plan = plan_again(stored)
+        return replace(plan, sweep=stored) if plan.tuning is None else plan.grown(root)
+    found: dict[str, RunSpec] = {}
+    lost: dict[str, str] = {}
+    damage: list[str] = []
+    for run in stored.runs:
+        try:
+            values = RunDirectory(root, run).read_spec()
+            found |= {} if values is None else {run: RunSpec.load(values)}
+        except ConfigError as error:
+            lost[run] = f"trial {run} cannot be read: {error}"
+        except StoreError as error:
+            # Of damage what reads the result tells, too.
+            damage.append(str(error))
+    if not found and (reasons := [*lost.values(), *damage]):
+        raise (StoreError if damage else ConfigError)("; ".join(reasons))
+    for reason in lost.values():
+        complain(reason)
+    sweep = replace(stored, runs=[run for run in stored.runs if run not in lost])
+    return Plan(sweep, single_trials(found), found)
 
 
 def single_trials(specs: Mapping[str, RunSpec]) -> Experiment:
@@ -102,11 +124,14 @@ def single_trials(specs: Mapping[str, RunSpec]) -> Experiment:
     )
 
 
-def reload_plan(root: Path, name: str) -> Plan:
-    """Expand a sweep's grid to go on, importing parts it names."""
+def reload_plan(root: Path, name: str, complain: Callable[[str], None]) -> Plan:
+    """Expand a sweep's grid to go on, importing parts it names.
+
+    Arguments are those of `read_plan`.
+    """
     stored = read_sweep(root, name)
     own = stored.experiment, stored.scale, stored.overrides
-    return _plan_of(root, stored) if name == SINGLE else plan_sweep(*own).grown(root)
+    return _plan_of(root, stored, complain) if name == SINGLE else plan_sweep(*own).grown(root)
 
 
 def find_sweep(
@@ -143,17 +168,30 @@ def find_plan(
 ) -> Plan:
     """Return what `find_sweep` finds, with its specs and its published trials."""
     sweep = find_sweep(root, name, scale, published, complain)
-    return _plan_of(root, sweep).with_published(published, complain, root)
+    return _plan_of(root, sweep, complain).with_published(published, complain, root)
 
 
-def find_waiting(root: Path) -> list[RunSpec]:
-    """Return all planned trials that have no result."""
-    return [
-        spec
-        for sweep in (load_sweep(root, name) for name in list_sweeps(root))
-        if not all(is_done(root, run) for run in sweep.runs)
-        for spec in plan_again(sweep).grown(root).missing(root)
-    ]
+def find_waiting(root: Path, complain: Callable[[str], None] | None = None) -> list[RunSpec]:
+    """Return all planned trials that have no result.
+
+    Args:
+        root: Results directory.
+        complain: Told of each sweep whose experiment is not here, which is then left out.
+
+    Raises:
+        ConfigError: If there is such a sweep and nobody to tell.
+    """
+    found: list[RunSpec] = []
+    for sweep in (load_sweep(root, name) for name in list_sweeps(root)):
+        if all(is_done(root, run) for run in sweep.runs):
+            continue
+        try:
+            found += plan_again(sweep).grown(root).missing(root)
+        except ConfigError as error:
+            if complain is None:
+                raise ConfigError(f"sweep {sweep.name}: {error}") from None
+            complain(f"sweep {sweep.name}: {error}")
+    return found
 
 
 def full_name(name: str, scale: str) -> str:
@@ -203,7 +241,8 @@ def label_trials(root: Path, name: str, complain: Callable[[str], None]) -> dict
         complain: Told of a part that is not loaded.
     """
     try:
-        return {run: spec.label for run, spec in read_plan(root, name).specs.items()}
+        specs = read_plan(root, name, lambda reason: None).specs
+        return {run: spec.label for run, spec in specs.items()}
     except MachineError as error:
         complain(f"trials have no names: {error}")
     except PernnError:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-import os
+import reprlib
 import shlex
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,10 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pernn.errors import StoreError, one_line
+from pernn.errors import ConfigError, StoreError, one_line
 from pernn.lab.config import own_parts_off
 from pernn.lab.experiments import (
     ADDED,
+    CATALOGUE,
     SINGLE,
     TUNED,
     Experiment,
@@ -25,7 +26,7 @@ from pernn.lab.experiments import (
     tune,
     with_axes,
 )
-from pernn.lab.runners import Limits, LocalRunner, OnEvent, Runner, TrialEvent
+from pernn.lab.runners import Limits, LocalRunner, OnEvent, Runner, TrialEvent, num_cores
 from pernn.lab.runs import RunSpec, changed_parts
 from pernn.lab.store import (
     Sweep,
@@ -112,7 +113,8 @@ def run(
         evidence: Folder of published trials, which count as done; `True` for the one of the
             commands, which is `PERNN_EVIDENCE`, `evidence` here or else the wheel's own; `None` to
             run all trials here.
-        runner: Where trials happen; as many processes here as there are CPU cores if absent.
+        runner: Where trials happen; if absent, in as many processes here as there are CPU cores
+            that this one may use.
         on_event: Called with each trial's progress and end.
 
     Raises:
@@ -137,7 +139,7 @@ def run(
     return run_sweep(
         plan_sweep(experiment, scale, dict(overrides or {})),
         Path(results),
-        runner or LocalRunner(jobs=os.cpu_count() or 1),
+        runner or LocalRunner(jobs=num_cores()),
         evidence=evidence_folder() if evidence is True else Path(evidence) if evidence else None,
         watch=watch,
     )
@@ -192,7 +194,9 @@ def run_sweep(
     failures: list[TrialEvent] = []
     page, told = sweep_directory(root, name) / "index.html", set[str]()
     if not wanted:
-        say(f"All {len(plan.specs)} trials of {name} are finished: nothing to do.")
+        every = f"All {len(plan.specs)} trials of {name}"
+        asked = f"The trials of {name} that were asked for" if only else every
+        say(f"{asked} are finished: nothing to do.")
         if not anew and plan.is_reported(root):
             return SweepResult(name, root, (), page, (), plan)
     while True:
@@ -330,7 +334,12 @@ class Plan:
         }
 
     def is_reported(self, root: Path) -> bool:
-        """Return whether the report on disk already has all trials."""
+        """Return whether the report on disk is whole and surely up to date.
+
+        That of an experiment of one's own is not: its claims and figures may have been edited.
+        """
+        if self.experiment.name not in {SINGLE, *CATALOGUE} or self.missing(root):
+            return False
         claims = sweep_directory(root, self.sweep.name) / "claims.json"
         try:
             return bool(read_json(claims).get("num_finished") == len(self.specs))
@@ -355,7 +364,7 @@ def plan_sweep(experiment: str | Experiment, scale: str, overrides: Mapping[str,
         ConfigError: If there is no such experiment or scale, or an override fits no spec.
     """
     found = find_experiment(experiment) if isinstance(experiment, str) else experiment
-    changes = json.loads(json.dumps(dict(overrides)))  # plain lists, as they will be read again
+    changes = {path: _plain(path, value) for path, value in overrides.items()}
     plain = {path: value for path, value in changes.items() if not path.startswith(TUNED)}
     made = trials(found, scale, plain)
     name = name_sweep(found.name, scale, changes)
@@ -364,6 +373,22 @@ def plan_sweep(experiment: str | Experiment, scale: str, overrides: Mapping[str,
     specs = {spec.fingerprint(): spec for spec in made}
     sweep = Sweep(name, found.name, scale, changes, list(specs))
     return Plan(sweep, found, specs, tuning=tuning)
+
+
+def _plain(path: str, value: Any) -> Any:
+    """Return a value as it will be read again: ranges, tuples and arrays as lists."""
+
+    def convert(one: Any) -> Any:
+        # What is neither a range nor of NumPy or pandas lacks `tolist`.
+        return list(one) if isinstance(one, range) else one.tolist()
+
+    try:
+        return json.loads(json.dumps(value, default=convert))
+    except (AttributeError, TypeError, ValueError):
+        raise ConfigError(
+            f"{path} is invalid: expected a number, text, or a list of them, got "
+            f"{reprlib.repr(value)}"
+        ) from None
 
 
 @own_parts_off()

@@ -46,6 +46,7 @@ from .options import (
     Scale,
     Threads,
     Yes,
+    left_out,
     overrides,
     print_json,
     warn,
@@ -80,8 +81,12 @@ def prepare(
     """
     file = Path(what)
     if file.suffix or file.is_file():
+        if scale != "paper" or assignments:
+            raise ConfigError(f"{what} is a file: --scale and --set are for experiments")
         _keep(file, name or file.stem.lower(), share, characters=characters)
         return
+    if name is not None or share != SHARE or characters:
+        raise ConfigError(f"{what} is no file: --name, --share and --characters are for files")
     specs = trials(find_experiment(what), scale, overrides(assignments))
     configs = (spec.task_under_preset for spec in specs)
     tasks = {config for config in configs if isinstance(config, LanguageModellingConfig)}
@@ -166,7 +171,9 @@ def prune(
     Example: pernn prune vocabulary_size-demo --dry-run
     """
     runs = with_stages(results, load_sweep(results, sweep).runs) if sweep else list_runs(results)
-    waiting = find_waiting(results)
+    damage: list[str] = []
+    # What stays by default is all that trials of a sweep that cannot be read may build on.
+    waiting = find_waiting(results, None if all_checkpoints else damage.append)
     found = list(find_leftovers(results, runs, waiting, all_checkpoints=all_checkpoints))
     skipped = {one.run: one.skipped for one in found if one.skipped}
     gone = [one for one in found if one.folders]
@@ -190,7 +197,7 @@ def prune(
         typer.echo(f"{count:,} checkpoints of {len(gone):,} trials, {decimal(num_bytes)}: {done}")
     for run, reason in skipped.items():
         warn(f"{name_run(results, run)} left alone: {reason}")
-    return 1 if skipped else 0
+    return left_out(damage) or int(bool(skipped))
 
 
 def sample(

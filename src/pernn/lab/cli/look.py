@@ -31,6 +31,7 @@ from pernn.lab.cores import CORES
 from pernn.lab.encodings import ENCODINGS
 from pernn.lab.experiments import CATALOGUE, experiment_names, registered
 from pernn.lab.lookup import label_run, label_trials, look_at_sweeps
+from pernn.lab.runners import num_cores
 from pernn.lab.runs import Estimate, RunSpec, describe_versions, estimate
 from pernn.lab.store import (
     Progress,
@@ -57,7 +58,6 @@ from .options import (
     Seeds,
     Threads,
     grid_changes,
-    num_cores,
     number_of_jobs,
     overrides,
     print_json,

@@ -2,7 +2,6 @@
 
 import inspect
 import json
-import os
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +19,7 @@ from pernn import errors
 from pernn.errors import ConfigError, MachineError, StoreError, counted
 from pernn.lab.config import parse_assignment
 from pernn.lab.experiments import ADDED, TUNED, first_seeds
-from pernn.lab.runners import Limits, LocalRunner, RayRunner, require_ray
+from pernn.lab.runners import Limits, LocalRunner, RayRunner, num_cores, require_ray
 from pernn.lab.runs import SINKS, RunSpec, choose_sinks
 from pernn.lab.store import evidence_folder
 
@@ -143,8 +142,8 @@ class Launch:
         jobs: Trials at a time.
         threads: CPU threads of each.
         device: Where they compute.
-        time_limit: Stop cleanly after this wall-clock time: 90s, 55m, 12h or 11:30:00. A tenth of
-            it, at most a minute, is kept for checkpoints.
+        time_limit: Stop cleanly after this wall-clock time: 90s, 55m, 3h50m or 11:30:00. A tenth
+            of it, at most a minute, is kept for checkpoints.
         max_trials: Stop after N trials finish.
         force: Skip the estimate: of time, disk, memory.
         yes: Do not ask before more than a day of work.
@@ -234,8 +233,19 @@ def check_cores(jobs: int, threads: int, cores: int) -> None:
 
 
 def overrides(assignments: list[str] | None) -> dict[str, Any]:
-    """Read the values of `--set`."""
-    return dict(parse_assignment(text) for text in assignments or [])
+    """Read the values of `--set`.
+
+    Raises:
+        ConfigError: If one cannot be read, or a path is set twice.
+    """
+    found: dict[str, Any] = {}
+    for path, value in (parse_assignment(text) for text in assignments or []):
+        if path in found:
+            raise ConfigError(
+                f"--set {path} stands twice: give one value, or for a grid a list, {path}=[…]"
+            )
+        found[path] = value
+    return found
 
 
 def grid_changes(
@@ -278,27 +288,18 @@ def number_of_jobs(jobs: int | None, threads: int) -> int:
     return jobs or max(1, num_cores() // threads)
 
 
-def num_cores() -> int:
-    """Count the CPU cores that this process may use."""
-    # Only Linux tells which ones; elsewhere all are taken to be.
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def read_duration(text: str) -> float:
-    """Read a time such as 90s, 55m, 12h or 11:30:00 in seconds."""
-    units = {"s": 1, "m": 60, "h": 3600}
-    if one := re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)([smh])", text, re.ASCII):
-        seconds = float(one[1]) * units[one[2]]
-    elif one := re.fullmatch(r"(\d{1,6}):([0-5]\d):([0-5]\d)", text, re.ASCII):
-        hours, minutes, rest = map(int, one.groups())
-        seconds = float(3600 * hours + 60 * minutes + rest)
-    else:
-        seconds = 0.0
+    """Read a time such as 90s, 55m, 3h50m or 11:30:00 in seconds."""
+    parts = [rf"(?:(\d{{1,9}}(?:\.\d{{1,9}})?){unit})?" for unit in "hms"]
+    one = re.fullmatch("".join(parts), text, re.ASCII) or re.fullmatch(
+        r"(\d{1,6}):([0-5]\d):([0-5]\d)", text, re.ASCII
+    )
+    hours, minutes, rest = map(float, one.groups("0")) if one else (0.0, 0.0, 0.0)
+    seconds = 3600 * hours + 60 * minutes + rest
     if not seconds:
         raise ConfigError(
-            f"a time is invalid: expected one such as 90s, 55m, 12h or 11:30:00, got {text[:40]!r}"
+            "a time is invalid: expected one such as 90s, 55m, 3h50m or 11:30:00, got "
+            f"{text[:40]!r}"
         )
     return seconds
 

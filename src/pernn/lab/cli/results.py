@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import track
 from typer import Argument, Option
 
-from pernn.errors import ConfigError, counted, one_line
+from pernn.errors import ConfigError, StoreError, counted, one_line
 from pernn.lab.experiments import experiment_names
 from pernn.lab.lookup import find_plan, find_sweep
 from pernn.lab.reports import Comparison, export_curves, export_records, require_exportable
@@ -42,6 +42,7 @@ from .options import (
     Results,
     Scale,
     Seeds,
+    exit_status,
     grid_changes,
     left_out,
     number_of_jobs,
@@ -249,7 +250,7 @@ def publish(
 
     For an experiment, name the --scale, --set, --seeds and --add that it was run with. Repeating
     the command changes nothing. Every run is checked; damaged ones are reported and left out, with
-    exit status 1. A trial that is published already with another result stays as it is.
+    exit status 4. A trial that is published already with another result stays as it is.
 
     Args:
         sweeps: Sweeps (see `pernn status`) or experiments.
@@ -287,7 +288,7 @@ def publish(
             for name, one in made.items()
         }
         print_json(plain)
-    return int(any(one.left_out for one in made.values()))
+    return exit_status(StoreError) if any(one.left_out for one in made.values()) else 0
 
 
 def evidence(

@@ -18,7 +18,7 @@ from rich.progress import (
 )
 from typer import Argument, Option
 
-from pernn.errors import ConfigError, one_line, show_time
+from pernn.errors import ConfigError, StoreError, one_line, show_time
 from pernn.kernels import may_compile_first
 from pernn.lab.experiments import SINGLE
 from pernn.lab.lookup import list_single_runs, reload_plan
@@ -29,7 +29,6 @@ from pernn.lab.store import (
     is_done,
     list_sweeps,
     load_sweep,
-    naming_damage,
     read_status,
     request_pause,
 )
@@ -120,8 +119,12 @@ def resume(
     plans: list[Plan] = []
     damage: list[str] = []
     for name in names:
-        with naming_damage(None if sweep else damage.append):
-            plans.append(reload_plan(results, name))
+        try:
+            plans.append(reload_plan(results, name, damage.append))
+        except (ConfigError, StoreError) as error:
+            if sweep:
+                raise
+            damage.append(f"sweep {name}: {error}")
     status = left_out(damage)
     for plan in plans:
         status = max(status, carry_out(plan, results, launch, as_json=as_json))
@@ -151,7 +154,7 @@ def retry(
     """
     if failed == (run is not None):
         raise ConfigError("expected either --failed or --run FINGERPRINT")
-    plan = reload_plan(results, sweep)
+    plan = reload_plan(results, sweep, warn)
     if run is not None and run not in plan.specs:
         raise ConfigError(f"{run[:40]!r} is no trial of {sweep}: see `pernn status {sweep}`")
     lost = (one for one in plan.specs if read_status(results, one).state == "failed")

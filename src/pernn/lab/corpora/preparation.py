@@ -454,7 +454,10 @@ def keep_text(file: Path, name: str, *, share: float = SHARE, unit: Unit = "piec
     if name in CORPORA.names():
         raise ConfigError(f"--name is invalid: {name!r} is a kind of corpus; choose another")
     sizes = (ends[0], held, held)
-    config = TextConfig(name=name, digest=digest, paragraphs=sizes, unit=unit)
+    try:
+        config = TextConfig(name=name, digest=digest, paragraphs=sizes, unit=unit)
+    except ConfigError as error:
+        raise ConfigError(f"{error}: choose another --name") from None
     _keep(raw_folder(name), content, config.dump())
     return config
 

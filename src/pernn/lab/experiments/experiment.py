@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Literal
 
-from pernn.errors import ConfigError
-from pernn.lab.config import suggestion
+from pernn.errors import ConfigError, MachineError
+from pernn.lab.config import import_failure, suggestion
 from pernn.lab.runs import RunSpec
 
 from .catalogue import CATALOGUE, GROUP, experiment_names, registered
@@ -159,6 +159,7 @@ def find_experiment(name: str) -> Experiment:
     Raises:
         ConfigError: If there is none of that name, it cannot be imported, or what was registered
             is no experiment of that name.
+        MachineError: If it names parts that are not loaded while own parts are off.
     """
     if name in CATALOGUE:
         module = import_module(f".{CATALOGUE[name].module or name}", __package__)
@@ -168,11 +169,18 @@ def find_experiment(name: str) -> Experiment:
     if point is None:
         known = experiment_names()
         hint = suggestion(name, known)
-        raise ConfigError(f"no experiment {name!r}{hint} (known: {', '.join(known)})")
+        raise ConfigError(
+            f"no experiment {name!r}{hint} (known: {', '.join(known)}; one of your own needs an "
+            "entry point, see docs/extend.md)"
+        )
     try:
         found = point.load()
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(f"{GROUP}: {name!r} cannot be imported: {error}") from error
+    except MachineError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise ConfigError(
+            f"{GROUP}: {name!r} cannot be imported: {import_failure(error)}"
+        ) from error
     if not isinstance(found, Experiment):
         raise ConfigError(f"{GROUP}: {name!r} must be an Experiment, got {found!r}")
     if found.name != name:

@@ -26,6 +26,14 @@ ABSENT_SECONDS = 5.0
 """A driver that looked away for longer was stopped itself: its workers' silence proves nothing."""
 
 
+def num_cores() -> int:
+    """Count the CPU cores that this process may use."""
+    # Only Linux tells which ones; elsewhere all are taken to be.
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 @dataclass
 class LocalRunner:
     """A runner in spawned processes, replaced when they die.

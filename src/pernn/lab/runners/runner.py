@@ -1,6 +1,7 @@
 """The interface between specs and machines."""
 
 import signal
+import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,6 +32,8 @@ BEAT = {"beat": True}
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 """Ask for a checkpoint and to leave: Ctrl-C, and what queues send before their limit."""
 POLL_SECONDS = 0.5
+NOT_OWN = {"pernn", "torch", "numpy", "jaxtyping", *sys.stdlib_module_names}
+"""Packages whose lines do not tell where a part of one's own went wrong."""
 MARGIN_SHARE, MAX_MARGIN_SECONDS = 0.1, 60.0
 """Part of a time limit that is kept for checkpoints and the report."""
 
@@ -256,6 +259,16 @@ def journal_failure(root: Path, event: TrialEvent) -> None:
         RunDirectory(root, event.run).note_failure(event.message, event.error)
 
 
+def _own_line(error: Exception) -> str:
+    """Return the last line of somebody's own code that an error passed, ` (fail.py:7)`."""
+    own = [
+        f" ({Path(frame.f_code.co_filename).name}:{line})"
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if frame.f_globals.get("__name__", "").partition(".")[0] not in NOT_OWN
+    ]
+    return own[-1] if own else ""
+
+
 def _failure(run: str, root: Path, error: Exception) -> TrialEvent:
     """Return how an attempt ended in an error; what pernn did not foresee is logged whole."""
     name = type(error).__name__
@@ -266,7 +279,7 @@ def _failure(run: str, root: Path, error: Exception) -> TrialEvent:
         with suppress(OSError):
             # The disk on which the log lies may be what is full.
             traceback.print_exception(error)
-        message = f"{name}: {first}"
+        message = f"{name}: {first}{_own_line(error)}"
     event = TrialEvent("failed", run, message=message, error=name)
     journal_failure(root, event)
     return event

@@ -171,6 +171,7 @@ def main() -> None:
         said = 0.0
         tell(run_request(request, tell, lambda: not stopping.is_set()))
     # Everything is written, and torch takes a second to be taken down.
+    sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
 
