@@ -95,7 +95,10 @@ class Sinusoidal(Encoding):
         return table[:num_steps]
 
     def between(self, first: int, end: int) -> Float[Tensor, "time size"]:
-        """Return the encodings of steps first … end − 1, without those before if they are many."""
+        """Return the encodings of steps first … end − 1.
+
+        Those before are not computed if they are many.
+        """
         if end > LONGEST_TABLE and first:
             return self._compute(first, end)
         return super().between(first, end)

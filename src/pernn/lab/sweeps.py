@@ -334,7 +334,7 @@ class Plan:
         }
 
     def is_reported(self, root: Path) -> bool:
-        """Return whether the report on disk is whole and surely up to date.
+        """Return whether the report on disk is certainly the present one.
 
         That of an experiment of one's own is not: its claims and figures may have been edited.
         """
