@@ -10,14 +10,12 @@ import torch
 
 from pernn.errors import ConfigError
 from pernn.lab.cores import CORES, GRUConfig
-from pernn.lab.runs import RunSpec, build, changed_parts, execute
+from pernn.lab.runs import RunSpec, build, building, changed_parts, execute
 from pernn.lab.store import RunDirectory
 from tiny import tiny
 
 CPU = torch.device("cpu")
 SOURCE = """
-import random
-
 import numpy as np
 import torch
 from torch import nn
@@ -31,7 +29,7 @@ class Plain(nn.Module):
         self.input_size, self.hidden_size = input_size, hidden_size
         self.into = nn.Linear(input_size, hidden_size)
         self.back = nn.Linear(hidden_size, hidden_size)
-        self.drawn = np.random.rand(), random.random()
+        self.drawn = np.random.rand()
 
     def project(self, inputs, *, offset=0, bias=True):
         weight = self.into.weight[:, offset : offset + inputs.shape[-1]]
@@ -101,13 +99,12 @@ def test_a_place_that_holds_no_part_is_refused(module, tmp_path, place, said):
 
 
 def seed_all(seed):
-    random.seed(seed)
     torch.manual_seed(seed)
     np.random.seed(seed)  # noqa: NPY002
 
 
 def draw_all():
-    return random.random(), np.random.rand(), torch.rand(1).item()  # noqa: NPY002
+    return np.random.rand(), torch.rand(1).item()  # noqa: NPY002
 
 
 def test_a_part_that_draws_globally_is_repeatable(module):
@@ -124,6 +121,18 @@ def test_a_part_that_draws_globally_is_repeatable(module):
     assert one.drawn == two.drawn
     other = build(spec.override({"seed": 222}), CPU).model.core
     assert not torch.equal(other.into.weight, one.into.weight)
+
+
+def test_pythons_generator_is_seeded_and_restored_too():
+    spec = RunSpec(seed=111)
+    random.seed(1)
+    state = random.getstate()
+    with building.seeded_globals(spec, "core", CPU):
+        first = random.random()
+    assert random.getstate() == state
+    random.seed(2)
+    with building.seeded_globals(spec, "core", CPU):
+        assert random.random() == first
 
 
 def test_our_own_parts_draw_from_no_global_generator():
