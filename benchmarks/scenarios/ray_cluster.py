@@ -216,15 +216,16 @@ class _Killer:
             assert event.run not in self.ends, f"{event.run} ended twice"
             self.ends[event.run] = event.state
         self.begun.add(event.run)
-        busy = [node for node in (1, 2) if self.nodes.workers(node)]
+        # A worker may end between two looks.
+        busy = {node: found for node in (1, 2) if (found := self.nodes.workers(node))}
         running = self.begun - set(self.ends)
         if not busy or not running or not all(map(self._can_go_on, running)):
             return
         if not self.num_workers and len(self.ends) >= self.worker_after:
-            os.kill(self.nodes.workers(busy[0])[0], signal.SIGKILL)
+            os.kill(next(iter(busy.values()))[0], signal.SIGKILL)
             self.num_workers += 1
         elif not self.num_nodes and len(self.ends) >= self.node_after:
-            self.nodes.kill(busy[-1])
+            self.nodes.kill(max(busy))
             self.num_nodes += 1
 
     def _can_go_on(self, run: str) -> bool:
