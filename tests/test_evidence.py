@@ -2,13 +2,14 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
 from dataclasses import replace
 from multiprocessing import active_children
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 import pandas as pd
 import pytest
@@ -17,6 +18,7 @@ import torch
 import pernn.lab
 from command_line import call, succeed
 from pernn.errors import ConfigError, MachineError
+from pernn.lab import evidence
 from pernn.lab.evidence import make_study, rebuild
 from pernn.lab.experiments import find_experiment, trials
 from pernn.lab.reports import student_interval
@@ -397,3 +399,20 @@ def test_a_misspelt_directory_is_no_empty_frame(tmp_path):
     for load in (pernn.lab.load_results, pernn.lab.load_curves):
         with pytest.raises(ConfigError, match="nowhere is not a directory"):
             load(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("before", [signal.SIG_IGN, signal.default_int_handler])
+def test_a_process_that_draws_leaves_its_queue_unless_interrupts_are_ignored(before, monkeypatch):
+    monkeypatch.setattr(evidence, "_interrupted", Event())
+    handler = signal.signal(signal.SIGINT, before)
+    try:
+        evidence._leave_with_parent()
+        if before is signal.SIG_IGN:
+            assert signal.getsignal(signal.SIGINT) is before
+            return
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            evidence._draw((Path("none"), None, "no such sweep", ("svg",)))
+    finally:
+        signal.signal(signal.SIGINT, handler)

@@ -56,6 +56,13 @@ def test_a_block_is_that_of_pytorch():
     torch.testing.assert_close(network(inputs)[0], expected, rtol=1e-11, atol=1e-12)
 
 
+@pytest.mark.parametrize("num_outputs", [-1, 0, 6])
+def test_a_wrapped_layer_gives_no_other_number_of_outputs(num_outputs):
+    core = Adapted(build(num_layers=1))
+    with pytest.raises(ConfigError, match="num_outputs must lie in 1 … 5 steps"):
+        core(draw(2, 5, 3), num_outputs=num_outputs)
+
+
 def test_its_jacobian_is_autograds():
     core = Adapted(build(num_layers=1))
     inputs = draw(2, 5, 3)

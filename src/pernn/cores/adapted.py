@@ -59,9 +59,11 @@ class Adapted(Core):
         """Run the layer.
 
         Raises:
-            ConfigError: If it returns something else than outputs and a state.
+            ConfigError: If it returns something else than outputs and a state, or there are not
+                that many steps.
         """
         inputs = gates.gates().transpose(0, 1) if isinstance(gates, Projected) else gates
+        self._check_steps(inputs.shape[1], num_outputs)
         found = self.layer(inputs, state)
         expected = (*inputs.shape[:2], self.hidden_size)
         is_pair = isinstance(found, tuple) and len(found) == 2 and isinstance(found[0], Tensor)

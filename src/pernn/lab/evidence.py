@@ -282,7 +282,8 @@ _interrupted = Event()
 
 def _leave_with_parent() -> None:
     """Draw nothing more after Ctrl-C, and end when the parent is killed: pools do neither."""
-    signal.signal(signal.SIGINT, _interrupt)
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as under nohup
+        signal.signal(signal.SIGINT, _interrupt)
 
     def wait() -> None:
         if parent := parent_process():
