@@ -182,7 +182,8 @@ def test_several_processes_draw_what_one_does(two, tmp_path, monkeypatch):
 
 def test_a_killed_process_that_draws_is_said(two, tmp_path):
     def kill():
-        while not (there := active_children()):
+        # Both are there: a pool of Python 3.11 that breaks as it starts another never ends.
+        while len(there := active_children()) < 2:
             time.sleep(0.01)
         there[0].kill()
 
