@@ -3,7 +3,7 @@
 import pytest
 
 from pernn.errors import ConfigError
-from pernn.lab.experiments import AtMost, Contrast, DiffersMore, Grows
+from pernn.lab.experiments import AtMost, Contrast, Differs, DiffersMore, Grows
 from pernn.lab.reports import judge, student_interval
 from reports.cases import (
     BAD,
@@ -138,6 +138,25 @@ def test_differs_more(more, less, verdict):
     assert found.quantity == ("m, sinusoidal − none, more with task reverse than sort at k = 4")
     other = pairs({4: gains[0]}, task="reverse") + pairs({4: gains[1]}, task="sort", rule="down")
     assert judge(about, other).verdict == "not run"
+
+
+@pytest.mark.parametrize(
+    ("treated", "baseline", "said"),
+    [
+        ("sinusoidal", "none", "m, sinusoidal (late) − none at k = 4"),
+        (None, "none", "m, late − none at k = 4"),
+        ("sinusoidal", None, "m, sinusoidal (late) − without at k = 4"),
+    ],
+)
+def test_the_quantity_names_what_holds_on_one_side(treated, baseline, said):
+    contrast = Contrast("encoding.kind", treated, baseline, {"onset": "late"})
+    about = claim(Differs("m", {}, contrast, "k"))
+    both = {"k": 4, "m": 0.1, "seed": 1}
+    records = [
+        {**both, "encoding.kind": treated, "onset": "late"},
+        {**both, "encoding.kind": baseline, "onset": None},
+    ]
+    assert judge(about, records).quantity == said
 
 
 def test_what_cannot_be_doubled_is_refused():

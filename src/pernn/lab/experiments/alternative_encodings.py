@@ -337,8 +337,8 @@ CARRY = Experiment(
         "sinusoidal": "Sinusoidal",
         "reverse_ordering": "The same in every sequence",
         "coded_reversal": "Drawn anew",
-        "input": "Input",
-        "output": "Output",
+        "input": "Masked in the input",
+        "output": "Masked in the output",
     },
     rules={"small": "2026-12"},
 )

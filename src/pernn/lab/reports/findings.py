@@ -1,7 +1,7 @@
 """Values, cells and evidence of a predicate in finished trials."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any, assert_never
@@ -340,8 +340,8 @@ def _log2(value: Any, column: str) -> float:
 def _contrast(predicate: Differs | DiffersMore | Equivalent | Grows, label: Label) -> str:
     text, contrast = label(predicate.metric), predicate.contrast
     if contrast is not None:
-        text += f", {_side(contrast, contrast.treated, label)} − "
-        text += _side(contrast, contrast.baseline, label)
+        text += f", {_side(contrast, contrast.treated, contrast.treated_where, label)} − "
+        text += _side(contrast, contrast.baseline, contrast.baseline_where, label)
     if isinstance(predicate, DiffersMore | Equivalent) and predicate.between is not None:
         sides = predicate.between
         text += f", more with {label(sides.column)} {label(sides.treated)} than "
@@ -349,7 +349,12 @@ def _contrast(predicate: Differs | DiffersMore | Equivalent | Grows, label: Labe
     return text
 
 
-def _side(contrast: Contrast, value: Any, label: Label) -> str:
+def _side(contrast: Contrast, value: Any, where: Mapping[str, Any], label: Label) -> str:
     """Return the name of one side; a number is led by what it is a number of."""
+    further = ", ".join(label(one) for one in where.values() if one is not None)
+    if value is None:
+        return further or "without"
     name = label(value)
-    return name if sort_key(value)[0] or name != show(value) else f"{label(contrast.column)} {name}"
+    if not sort_key(value)[0] and name == show(value):
+        name = f"{label(contrast.column)} {name}"
+    return f"{name} ({further})" if further else name
