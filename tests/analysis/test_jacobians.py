@@ -1,12 +1,13 @@
 """Jacobians: closed forms and the fallback against autograd through the plain twin."""
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from agreement import each_way
 from drawn import draw, parts_of
-from pernn.analysis import jacobian, linearise
+from pernn.analysis import compare_jacobians, jacobian, linearise
 from pernn.analysis.fallback import AutogradJacobian
 from pernn.analysis.jacobians import choose_form
 from pernn.analysis.linearisation import divide_work, even_blocks
@@ -179,3 +180,47 @@ def test_jacobians_in_float32_are_those_of_float64(way, kind, size, layers, gene
     # Rows are compared by themselves: gradients vanish at different rates.
     errors = (found - exact).norm(dim=2) / exact.norm(dim=2)
     assert errors.max() < 2e-5
+
+
+@pytest.mark.parametrize("size", [MinGRU, MinLSTM])
+def test_autograd_finds_in_float32_what_float64_has(size, generator):
+    core = size(3, 4, generator=generator)
+    first = core.project(torch.randn(2, 150, 3, generator=generator))
+    second = core.project(torch.randn(2, 150, 3, generator=generator))
+    found = compare_jacobians(core, first, second, 1, 150)
+    exact = compare_jacobians(core.double(), first.double(), second.double(), 1, 150)
+    assert exact.first_norms.max() < 1e-20
+    np.testing.assert_allclose(found.similarity(), exact.similarity(), rtol=1e-5)
+    np.testing.assert_allclose(found.first_rank, exact.first_rank, rtol=1e-4)
+
+
+class Decay(nn.Module):
+    """h_t = h_{t−1} / 10 + x_t, times a constant that is float32 whatever the module is."""
+
+    input_size = hidden_size = 2
+
+    def project(self, inputs, *, offset=0, bias=True):
+        return inputs
+
+    def recur(self, gates, state=None):
+        state = gates.new_zeros(len(gates), 2) if state is None else state
+        outputs = []
+        for gate in gates.unbind(1):
+            state = state @ (torch.eye(2) / 10) + gate
+            outputs.append(state)
+        return torch.stack(outputs, dim=1), state
+
+
+def test_gradients_that_vanish_where_float64_cannot_help_are_refused(generator):
+    gates = torch.randn(1, 40, 2, generator=generator)
+    assert jacobian(Decay(), gates, 1, 20)[0, 0, 0].item() == pytest.approx(1e-19, rel=1e-4)
+    with pytest.raises(ConfigError, match="vanish in float32, and Decay does not run in float64"):
+        jacobian(Decay(), gates, 1, 40)
+
+
+def test_the_rank_of_what_is_no_number_is_none(generator):
+    core, _ = make(Elman, generator)
+    gates = core.project(torch.randn(2, 6, 3, generator=generator, dtype=torch.float64))
+    gates[0, 3] = torch.nan
+    found = compare_jacobians(core, gates, gates.flip(0), 1, 6)
+    assert np.isnan(found.first_rank).tolist() == [True, False]

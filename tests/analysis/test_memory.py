@@ -1,5 +1,7 @@
 """How states hold tokens: hand-made memories, and laws."""
 
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -14,6 +16,7 @@ from pernn.analysis import (
     subspace_overlap,
 )
 from pernn.cores import GRU, LSTM, S4D, Elman
+from pernn.errors import ConfigError
 
 WIDTH, LENGTH = 3, 4
 
@@ -134,3 +137,40 @@ def test_noise_is_a_share_of_each_weight_and_leaves_the_network_alone():
             assert share.item() == pytest.approx(0.1, rel=0.02)
     again = perturb(network, 0.1, torch.Generator().manual_seed(4)).state_dict()
     assert all(torch.equal(again[name], noisy[name]) for name in noisy)
+
+
+class Biased(Linear):
+    """Projects with a bias whatever it is asked, so that zeros do not become zeros."""
+
+    def project(self, inputs, *, offset=0, bias=True):
+        return super().project(inputs, offset=offset) + 1
+
+
+def test_gradients_do_not_depend_on_what_a_projection_adds():
+    matrix, entry = 0.9 * torch.eye(WIDTH), torch.eye(WIDTH)
+    plain, biased = Linear(matrix, entry), Biased(matrix, entry)
+    gates = biased.project(vectors())
+    assert torch.equal(input_gradients(biased, gates), input_gradients(plain, gates))
+
+
+def test_a_projection_that_ignores_what_it_is_given_is_refused():
+    core = Linear(torch.eye(WIDTH), torch.eye(WIDTH))
+    core.project = lambda inputs, **_: inputs
+    with pytest.raises(ConfigError, match="first 1 features alone"):
+        input_gradients(core, vectors(), width=1)
+
+
+def test_small_gradients_in_float32_are_those_of_float64():
+    core = Linear(0.1 * torch.eye(WIDTH), torch.eye(WIDTH))
+    gates = vectors(length=30)
+    slopes = log_slope(input_gradients(core, gates))
+    torch.testing.assert_close(slopes, torch.full_like(slopes, math.log(10)))
+    assert log_slope(torch.tensor([[0.0, 1.0]])).isnan()
+
+
+def test_noise_moves_both_parts_of_complex_weights():
+    network = nn.Module()
+    network.phase = nn.Parameter(torch.polar(torch.ones(4_000), torch.arange(4_000.0)))
+    moved = perturb(network, 0.1, torch.Generator().manual_seed(1)).phase - network.phase
+    for part in (moved.real, moved.imag):
+        assert part.std().item() == pytest.approx(0.1 / math.sqrt(2), rel=0.05)

@@ -50,6 +50,20 @@ def test_the_chance_is_the_mean_over_all_wrong_ids(seed, vocab_size, length):
         assert found.chances.sum() == pytest.approx(1)
 
 
+def test_answers_that_are_not_asked_for_do_not_count():
+    inputs = np.array([[5, 6, 7], [1, 2, 3]])
+    targets = np.array([[-100, -100, 5], [-100, -100, 1]])
+    found = recall_errors(inputs, targets, np.array([[0, 0, 6], [0, 0, 1]]), 8)
+    assert (found.num_answers, found.counts.tolist()) == (2, [0, 1, 0])
+
+
+def test_too_few_sequences_to_tell_the_step_are_refused():
+    inputs = np.array([[5, 1, 2, 3, 5]])
+    answers = np.array([[3, 3, 2, 1, 5]])
+    with pytest.raises(ConfigError, match="1 sequences do not tell which step"):
+        recall_errors(inputs, inputs[:, ::-1], answers, 8)
+
+
 def test_answers_that_are_not_from_one_step_are_refused():
     inputs = np.array([[3, 1, 2], [1, 2, 3]])
     with pytest.raises(ConfigError, match="each from the same step in every sequence"):

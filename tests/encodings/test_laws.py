@@ -277,3 +277,23 @@ def test_oscillators_in_a_spec() -> None:
     assert RunSpec.load({"encoding": {"kind": "sinusoidal", "base": 100}}).encoding.size == 512
     built = build(changed.encoding, "halves")
     assert torch.equal(built(3), Sinusoidal(frequencies=[0.5, 0.25], phases=[0.0, 1.5])(3))
+
+
+def test_sequences_far_apart_need_a_table_each():
+    """A table of all steps between would take 40 GB."""
+    encoding, vectors = Sinusoidal(6), torch.zeros(3, 4, 1)
+    offsets = torch.tensor([-2, 0, 2**31])
+    found = encoding.join(vectors, position_offset=offsets, lengths=torch.tensor([4, 3, 4]))
+    near = encoding.join(vectors[:2], position_offset=offsets[:2], lengths=torch.tensor([4, 3]))
+    assert torch.equal(found[:2], near)
+    assert torch.equal(found[2], encoding.join(vectors[2], position_offset=2**31))
+
+
+def test_a_position_below_zero_is_refused_without_an_encoding_too():
+    with pytest.raises(ConfigError, match="expected an integer of at least 0, got -2"):
+        NoEncoding().join(torch.zeros(1, 4, 2), position_offset=-2)
+
+
+def test_a_layer_has_no_phase_to_mask():
+    with pytest.raises(ConfigError, match="masked='input' is invalid: a layer has no output phase"):
+        PositionEncoded(torch.nn.GRU(8, 4, batch_first=True), Sinusoidal(6, masked="input"))

@@ -1,5 +1,6 @@
 """Sequences of several lengths through a position-encoded layer: as if each ran alone."""
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -19,7 +20,9 @@ from pernn import (
     PositionEncoded,
     Sinusoidal,
 )
+from pernn.encodings.encoding import check_offset
 from pernn.errors import ConfigError
+from pernn.models.layer import to_integers
 
 WIDTH, LENGTHS, STEPS = 4, [3, 7, 1, 5], 7
 LAYERS = {
@@ -149,7 +152,7 @@ def test_gradients_stop_at_padding():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"lengths": [1, 2]}, r"an integer for each of 4 sequences .*got torch.int64 of shape"),
+        ({"lengths": [1, 2]}, r"an integer for each of 4 sequences .*got shape"),
         ({"lengths": [0, 1, 2, 3]}, r"each sequence must have 1 … 7 steps, got 0 … 3"),
         ({"lengths": [1, 1, 2, 8]}, r"each sequence must have 1 … 7 steps, got 1 … 8"),
         (
@@ -163,3 +166,45 @@ def test_gradients_stop_at_padding():
 def test_what_does_not_fit_the_vectors_is_named(options, said):
     with pytest.raises(ConfigError, match=said):
         make("gru")(draw(4, STEPS, WIDTH), **options)
+
+
+@pytest.mark.parametrize("given", [[0.5], np.array([1.5]), torch.tensor([True])])
+def test_numbers_that_are_no_integers_are_refused(given):
+    """Types are checked in tests before a layer sees them."""
+    with pytest.raises(ConfigError, match="lengths is invalid: expected integers, got torch"):
+        to_integers("lengths", given, torch.device("cpu"))
+    with pytest.raises(ConfigError, match=r"expected an integer of at least 0, got 1\.5"):
+        check_offset(1.5)
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32])
+def test_positions_do_not_wrap_in_small_integers(dtype):
+    most = min(torch.iinfo(dtype).max, 2**31 - 3)
+    layer, vectors = make("gru"), draw(2, STEPS, WIDTH)
+    offset = torch.tensor([most, most - 1])
+    expected = layer(vectors, lengths=[7, 3], position_offset=offset)
+    lengths = torch.tensor([7, 3], dtype=dtype)
+    found = layer(vectors, lengths=lengths, position_offset=offset.to(dtype))
+    torch.testing.assert_close(found, expected, rtol=0, atol=0)
+    assert found[2].tolist() == [most + 7, most + 2]
+
+
+def test_lengths_of_nothing():
+    outputs, _ = make("gru")(draw(0, STEPS, WIDTH), lengths=[])
+    assert outputs.shape == (0, STEPS, 16)
+
+
+class Own(nn.Module):
+    """A layer that takes vectors alone."""
+
+    input_size, hidden_size, batch_first = WIDTH + 6, WIDTH + 6, True
+
+    def forward(self, vectors, state=None):
+        return vectors.cumsum(dim=1), vectors.sum(dim=1)
+
+
+def test_a_layer_that_takes_no_packed_sequence_is_named():
+    layer = PositionEncoded(Own(), Sinusoidal(6))
+    assert layer(draw(2, STEPS, WIDTH))[0].shape == (2, STEPS, WIDTH + 6)
+    with pytest.raises(ConfigError, match="Own takes no PackedSequence"):
+        layer(draw(2, STEPS, WIDTH), lengths=[7, 3])

@@ -1,13 +1,16 @@
 """Parts of other packages: repeatable whatever they draw from, and known by their source."""
 
 import importlib
+import math
 import random
 import sys
 
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
+from pernn.cores import Linear
 from pernn.errors import ConfigError
 from pernn.lab.cores import CORES, GRUConfig
 from pernn.lab.runs import RunSpec, build, building, changed_parts, execute
@@ -123,6 +126,46 @@ def test_a_part_that_draws_globally_is_repeatable(module):
     assert not torch.equal(other.into.weight, one.into.weight)
 
 
+NOISY = SOURCE.replace("gate + self.back", "gate + 0.1 * torch.randn_like(gate) + self.back")
+
+
+def test_a_core_that_draws_in_training_is_refused(module, tmp_path):
+    with pytest.raises(ConfigError, match="draws from PyTorch's global generator in training"):
+        execute(module(NOISY), tmp_path, device="cpu")
+
+
+DRAWN = """
+import torch
+
+from pernn.encodings import Encoding
+from pernn.lab.encodings import PositionalEncodingConfig
+
+
+class Noise(Encoding):
+    def vectors(self, num_steps):
+        return VECTORS
+
+
+class NoiseConfig(PositionalEncodingConfig):
+    def build(self, num_positions, layout, generator=None):
+        return Noise(self.size)
+"""
+
+
+@pytest.mark.parametrize(
+    "vectors",
+    [
+        "torch.randn(num_steps, self.size)",
+        "(torch.arange(num_steps) / num_steps).unsqueeze(1).expand(-1, self.size)",
+    ],
+)
+def test_an_encoding_whose_vectors_are_not_of_the_steps_alone_is_refused(module, vectors):
+    module(SOURCE + DRAWN.replace("VECTORS", vectors))
+    spec = tiny().override({"encoding.kind": "plainparts:NoiseConfig"})
+    with pytest.raises(ConfigError, match="the same at every call"):
+        build(spec, CPU)
+
+
 def test_pythons_generator_is_seeded_and_restored_too():
     spec = RunSpec(seed=111)
     random.seed(1)
@@ -180,3 +223,12 @@ def test_a_source_in_no_file_is_unknown(module, tmp_path):
     assert run.state == "finished"
     environment = RunDirectory(tmp_path / "results", spec.fingerprint()).read_environment()
     assert environment["parts"] == {"core": "unknown"}
+
+
+def test_a_linear_map_that_nobody_draws_is_drawn_as_pytorchs_own():
+    torch.manual_seed(1)
+    expected = nn.Linear(3, 5)
+    torch.manual_seed(1)
+    found = Linear(3, 5)
+    assert torch.equal(found.weight, expected.weight)
+    assert found.bias.abs().max() <= 1 / math.sqrt(3)

@@ -161,7 +161,7 @@ class Spectrum:
         """Return (Σσ²)²/Σσ⁴ per sequence, 0 where all vanish."""
         fourth = torch.linalg.vector_norm(self._gram, dim=(1, 2), dtype=torch.float64).square()
         second = self._gram.diagonal(dim1=1, dim2=2).double().sum(1)
-        return torch.where(fourth > 0, second.square() / fourth, torch.zeros_like(fourth))
+        return torch.where(fourth == 0, 0.0, second.square() / fourth)
 
 
 def _numpy(values: Tensor) -> np.ndarray:

@@ -1,7 +1,8 @@
 """The Jacobian of any recurrence, by one backward pass per row."""
 
+import copy
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from jaxtyping import Float
@@ -12,6 +13,9 @@ from pernn.cores import Recurrence
 from pernn.errors import ConfigError
 
 from .linearisation import Exponents, Gates, Rows
+
+SMALLEST = 1e-30
+"""A gradient in float32 below which digits may have been lost on the way back to the state."""
 
 
 class AutogradJacobian:
@@ -37,6 +41,8 @@ class AutogradJacobian:
                 "Jacobians by autograd need gradients, which torch.inference_mode has not: use "
                 "torch.no_grad"
             )
+        self._core, self._gates, self._steps = core, gates, (source, target)
+        self._raised: AutogradJacobian | None = None
         with torch.no_grad():
             _, state = core.recur(gates[:, :source])
             axes = batch_axes(core, gates)
@@ -54,7 +60,34 @@ class AutogradJacobian:
         self.width = flatten_state(self._leaves, self._axes).shape[1]
 
     def rows(self, first: int, last: int) -> tuple[Rows, Exponents]:
-        """Return the rows of outputs `first … last − 1`, with exponents of 0."""
+        """Return the rows of outputs `first … last − 1`, each over 2^exponent.
+
+        Where gradients may have vanished in float32, as they do over many steps, all are computed
+        again in float64.
+
+        Raises:
+            ConfigError: If they do, and the core does not run in float64.
+        """
+        rows = self._gradients(first, last)
+        if rows.dtype == torch.float32 and (rows.abs().amax(2) < SMALLEST).any():
+            rows = self._in_double()._gradients(first, last)
+        largest = torch.frexp(rows.abs().amax(2)).exponent
+        scaled = torch.ldexp(rows, -largest.unsqueeze(2)).to(self.outputs.dtype)
+        return scaled, largest
+
+    def _in_double(self) -> "AutogradJacobian":
+        if self._raised is None:
+            try:
+                core = copy.deepcopy(cast(Any, self._core)).double()
+                self._raised = AutogradJacobian(core, self._gates.double(), *self._steps)
+            except (RuntimeError, AttributeError) as error:
+                raise ConfigError(
+                    f"gradients vanish in float32, and {type(self._core).__name__} does not run "
+                    f"in float64: {error}"
+                ) from error
+        return self._raised
+
+    def _gradients(self, first: int, last: int) -> Rows:
         rows = self.outputs.new_zeros(len(self.outputs), last - first, self.width)
         for row in range(first, last):
             if not self._last.requires_grad:
@@ -69,7 +102,7 @@ class AutogradJacobian:
                     materialize_grads=True,
                 )
             rows[:, row - first] = flatten_state(grads, self._axes)
-        return rows, torch.zeros(rows.shape[:2], dtype=torch.int32, device=rows.device)
+        return rows
 
     def expand(self, rows: Rows) -> Float[Tensor, "batch rows state"]:
         """Return the rows as they are."""

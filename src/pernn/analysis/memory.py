@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
 from pernn.cores import Recurrence
+from pernn.errors import ConfigError
 
 from .fallback import batch_axes, flatten_state
 from .linearisation import Gates, exact_products
@@ -41,25 +42,42 @@ def input_gradients(
         gates: Projected inputs of all L steps.
         width: How many of the input's features count, from the first; all if absent. Of a network
             those of the embedding, which stand before the encoding.
+
+    Returns:
+        Norms. In half precision small gradients vanish: `.float()` core and gates.
+
+    Raises:
+        ConfigError: If `core.project` takes no first features alone.
     """
     with exact_products(), torch.enable_grad():
         size = core.input_size if width is None else width
         moved = gates.new_zeros(*gates.shape[:2], size).requires_grad_()
-        outputs, _ = core.recur(gates.detach() + core.project(moved, bias=False))
+        # Whatever a projection adds to its inputs is in the gates already.
+        change = core.project(moved, bias=False) - core.project(torch.zeros_like(moved), bias=False)
+        if change.shape != gates.shape:
+            raise ConfigError(
+                f"{type(core).__name__}.project: expected shape {tuple(gates.shape)} of inputs "
+                f"with the first {size} features alone, got {tuple(change.shape)}"
+            )
+        outputs, _ = core.recur(gates.detach() + change)
         squares = gates.new_zeros(gates.shape[:2])
+        precise = squares.double()
         for unit in range(core.hidden_size):
             # Sequences do not see each other: the sum's gradient holds every sequence's own.
             last = outputs[:, -1, unit].sum()
             (gradient,) = torch.autograd.grad(last, moved, retain_graph=True)
             squares += gradient.square().sum(2)
-    return squares.sqrt()
+            precise += gradient.double().square().sum(2)
+    # Published norms are sums in float32, in which the squares of small gradients vanish.
+    return torch.where(squares > 1e-30, squares.sqrt(), precise.sqrt().to(squares))
 
 
 def log_slope(values: Float[Tensor, "batch time"]) -> Float[Tensor, " batch"]:
-    """Return the least-squares slope of ln values over the steps."""
+    """Return the least-squares slope of ln values over the steps; NaN where a value is 0."""
     steps = torch.arange(values.shape[1], dtype=values.dtype, device=values.device)
     steps -= steps.mean()
-    return values.log() @ steps / steps.square().sum()
+    logs = values.log()
+    return logs.where(logs.isfinite(), torch.nan) @ steps / steps.square().sum()
 
 
 def position_changes(
@@ -116,6 +134,7 @@ def perturb(network: Network, share: float, generator: torch.Generator) -> Netwo
     noisy = copy.deepcopy(network)
     with torch.no_grad():
         for weight in noisy.parameters():
-            noise = torch.randn(weight.shape, generator=generator).to(weight)
-            weight.add_(share * weight.square().mean().sqrt() * noise)
+            kind = torch.complex64 if weight.is_complex() else torch.float32
+            noise = torch.randn(weight.shape, generator=generator, dtype=kind).to(weight)
+            weight.add_(share * weight.abs().square().mean().sqrt() * noise)
     return noisy

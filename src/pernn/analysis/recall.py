@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Bool, Float64, Int64
 
 from pernn.errors import ConfigError
 
@@ -56,12 +56,14 @@ def recall_errors(
 
     Args:
         inputs: Tokens that were to be remembered.
-        targets: Right answers; each is the token of the same step in every sequence.
+        targets: Right answers; each is the token of the same step in every sequence. Those below 0
+            are not asked for.
         answers: What was answered.
         vocab_size: Number of ids that may be answered.
 
     Raises:
-        ConfigError: If the step whose token is asked for depends on the sequence.
+        ConfigError: If the step whose token is asked for depends on the sequence, or too few
+            sequences tell which one a wrong answer belongs to.
 
     Examples:
         >>> tokens = np.array([[5, 6, 7], [1, 2, 3]])
@@ -70,9 +72,16 @@ def recall_errors(
         [1, 1, 1]
     """
     length = inputs.shape[1]
-    sequences, places = np.nonzero(answers != targets)
+    is_asked = targets >= 0
+    sequences, places = np.nonzero((answers != targets) & is_asked)
     rows, right = inputs[sequences], targets[sequences, places]
-    distance = np.abs(np.arange(length) - asked_steps(inputs, targets)[places, None])
+    fits = asked_steps(inputs, targets)[:, places]
+    if (fits.sum(axis=0) > 1).any():
+        raise ConfigError(
+            f"recall errors: {len(inputs)} sequences do not tell which step an answer belongs to, "
+            "as their tokens repeat; expected more"
+        )
+    distance = np.abs(np.arange(length) - fits.argmax(axis=0)[:, None])
     said = rows == answers[sequences, places, None]
     nearest = np.where(said, distance, length).min(axis=1, initial=length)
     # An id counts once, where it is nearest; of two equally near, the earlier one.
@@ -83,22 +92,22 @@ def recall_errors(
     expected = np.bincount(distance[others], minlength=length) / (vocab_size - 1)
     expected[0] = len(rows) - expected.sum()
     counts = np.bincount(nearest % length, minlength=length)
-    return RecallErrors(answers.size, counts, expected)
+    return RecallErrors(int(is_asked.sum()), counts, expected)
 
 
 def asked_steps(
     inputs: Int64[np.ndarray, "batch time"], targets: Int64[np.ndarray, "batch answers"]
-) -> Int64[np.ndarray, " answers"]:
-    """Return each answer's step in the input, from 0.
+) -> Bool[np.ndarray, "time answers"]:
+    """Return which steps of the input each answer may belong to.
 
     Raises:
-        ConfigError: If it is not the same one in every sequence.
+        ConfigError: If no step does in every sequence.
     """
-    is_asked = (inputs[:, :, None] == targets[:, None, :]).all(axis=0)
-    if not is_asked.any(axis=0).all():
+    told = targets[:, None, :]
+    fits: np.ndarray = ((inputs[:, :, None] == told) | (told < 0)).all(axis=0)
+    if not fits.any(axis=0).all():
         raise ConfigError(
             "recall errors need answers that are tokens of the input, each from the same step in "
             "every sequence, as in reversing and copying"
         )
-    steps: np.ndarray = is_asked.argmax(axis=0)
-    return steps
+    return fits

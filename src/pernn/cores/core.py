@@ -330,26 +330,32 @@ def map_state(state: Any, change: Callable[[Tensor], Tensor]) -> Any:
 
 
 class Linear(nn.Linear):
-    """A `torch.nn.Linear` that is built empty, to be drawn by `reset_parameters`.
+    """A `torch.nn.Linear` that can be drawn from a generator, by `reset_parameters`.
 
-    PyTorch's own would draw from the global generator when it is built, and `skip_init`, which
-    prevents that, takes a third of a second the first time.
+    Args:
+        in_features: Width of the rows.
+        out_features: Width of their maps.
+        draw: Whether to draw from PyTorch's own generator, as `torch.nn.Linear` does; the weights
+            are empty otherwise, to be drawn later.
     """
 
-    _is_built = False
+    _draws = False
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002
         """Return the map of rows, in this package's arithmetic."""
         return linear(input, self.weight, self.bias)
 
-    def __init__(self, in_features: int, out_features: int) -> None:
+    def __init__(self, in_features: int, out_features: int, *, draw: bool = True) -> None:
         super().__init__(in_features, out_features)
-        self._is_built = True
+        # `skip_init`, which leaves weights empty, takes a third of a second the first time.
+        self._draws = True
+        if draw:
+            self.reset_parameters()
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw weights and biases from U(−1/√in, 1/√in), as `torch.nn.Linear` does."""
         # PyTorch's constructor calls this.
-        if self._is_built:
+        if self._draws:
             bound = 1 / math.sqrt(self.in_features)
             for parameter in self.parameters():
                 nn.init.uniform_(parameter, -bound, bound, generator=generator)

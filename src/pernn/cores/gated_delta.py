@@ -51,7 +51,7 @@ class GatedDeltaLayer(Layer):
         super().__init__(input_size, 4 * hidden_size + 2 * num_heads, num_heads, size, size)
         self.log_decay = nn.Parameter(torch.empty(num_heads))
         """a: α = exp(−e^a softplus(its row))."""
-        self.leave = Linear(hidden_size, hidden_size)
+        self.leave = Linear(hidden_size, hidden_size, draw=False)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw maps as `torch.nn.Linear` does, decays as Mamba2.

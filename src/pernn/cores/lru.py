@@ -54,7 +54,7 @@ class LRULayer(Layer):
         """log γ."""
         self.readout = nn.Parameter(torch.empty(hidden_size, 2 * state_size))
         """Re C and −Im C in turns."""
-        self.mix = Linear(hidden_size, 2 * hidden_size)
+        self.mix = Linear(hidden_size, 2 * hidden_size, draw=False)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw λ uniformly from a ring, B, C, D from normals.

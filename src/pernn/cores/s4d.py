@@ -48,6 +48,8 @@ class S4D(Core):
         method: How to compute the state space: `toeplitz` multiplies with a triangular matrix of
             real numbers, `fft` convolves by Fourier transforms, `recurrence` goes step by step;
             `auto` takes the first up to 128 steps, the second above, the third for a single step.
+            Only in the third do NaN and inf leave earlier outputs alone; the second rounds those
+            relative to the largest input.
         device: Where the weights go once they are drawn.
         dtype: Their type there.
         generator: Source of the initial weights; PyTorch's default generator if absent.
@@ -90,7 +92,7 @@ class S4D(Core):
             )
         self.state_size, self.gate_size = state_size, hidden_size
         self.method: Method = method
-        self.input = Linear(input_size, hidden_size)
+        self.input = Linear(input_size, hidden_size, draw=False)
         self.layers = nn.ModuleList(S4DLayer(hidden_size, state_size) for _ in range(num_layers))
         self._draw(generator, device, dtype)
 

@@ -38,7 +38,7 @@ class S4DLayer(nn.Module):
         """C, as pairs of real and imaginary part."""
         self.skip = nn.Parameter(torch.empty(hidden_size))
         """D."""
-        self.mix = Linear(hidden_size, 2 * hidden_size)
+        self.mix = Linear(hidden_size, 2 * hidden_size, draw=False)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw Δ, C and D, and set A_n = −½ + iπn.

@@ -27,7 +27,7 @@ class Layer(nn.Module):
 
     def __init__(self, input_size: int, gate_size: int, *state_shape: int) -> None:
         super().__init__()
-        self.enter, self.state_shape = Linear(input_size, gate_size), state_shape
+        self.enter, self.state_shape = Linear(input_size, gate_size, draw=False), state_shape
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw the linear map as `torch.nn.Linear` does."""

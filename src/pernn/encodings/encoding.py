@@ -1,7 +1,7 @@
 """The base class of encodings: time index → vector."""
 
 from abc import ABC, abstractmethod
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -73,10 +73,7 @@ class Encoding(nn.Module, ABC):
         """
         if isinstance(inputs, Tensor):
             return self.join(inputs, num_queries, position_offset=position_offset)
-        if position_offset < 0:
-            raise ConfigError(
-                f"position_offset is invalid: expected at least 0, got {position_offset}"
-            )
+        check_offset(position_offset)
         encodings = self._scaled(position_offset, position_offset + inputs)
         if self.masked is None:
             return encodings
@@ -132,6 +129,8 @@ class Encoding(nn.Module, ABC):
             )
         joined = torch.cat([vectors] * self.embedding_copies, dim=-1)
         if not self.size:
+            if not isinstance(position_offset, Tensor):
+                check_offset(position_offset)
             return joined
         time_first = vectors.dim() == 3 and not batch_first
         num_steps = vectors.shape[0 if time_first else -2]
@@ -151,7 +150,8 @@ class Encoding(nn.Module, ABC):
         self, offsets: Tensor, num_steps: int, batch: int | None, lengths: Tensor | None
     ) -> Float[Tensor, "batch time size"]:
         """Return the encodings of sequences that begin at positions of their own."""
-        if offsets.is_floating_point() or offsets.dim() != 1 or len(offsets) != batch:
+        is_number = offsets.dtype != torch.bool and not offsets.is_floating_point()
+        if not is_number or offsets.dim() != 1 or len(offsets) != batch:
             raise ConfigError(
                 "position_offset is invalid: expected an int, or integers of shape "
                 f"({'batch' if batch is None else batch},) beside a batch, got {offsets.dtype} of "
@@ -163,14 +163,21 @@ class Encoding(nn.Module, ABC):
                 f"sequences, got {len(offsets)}"
             )
         steps = torch.arange(num_steps, device=offsets.device)
-        positions = (offsets.long().unsqueeze(1) + steps).clamp_min(0)
+        offsets = offsets.long()  # smaller integers would wrap
+        positions = (offsets.unsqueeze(1) + steps).clamp_min(0)
         if lengths is not None:
-            last = offsets.clamp_min(0) + lengths.to(offsets.device) - 1
+            last = offsets.clamp_min(0) + lengths.to(offsets.device).long() - 1
             positions = positions.minimum(last.unsqueeze(1))
         if not positions.numel():
             return self._scaled(0, 0).new_empty(*positions.shape, self.size)
-        first = int(positions.min())
-        table = self._scaled(first, int(positions.max()) + 1)
+        first, end = map(int, positions.aminmax())
+        if end - first > positions.numel():  # sequences far apart: a table for each
+            alone = positions.unsqueeze(1).unbind(0)
+            return torch.cat([self._at(one, *map(int, one.aminmax())) for one in alone])
+        return self._at(positions, first, end)
+
+    def _at(self, positions: Tensor, first: int, last: int) -> Float[Tensor, "batch time size"]:
+        table = self._scaled(first, last + 1)
         return F.embedding((positions - first).to(table.device), table)
 
     def _scaled(self, first: int, end: int) -> Float[Tensor, "time size"]:
@@ -191,6 +198,18 @@ class Encoding(nn.Module, ABC):
         combine = f", combine={self.combine!r}" if self.combine != "concat" else ""
         masked = f", masked={self.masked!r}" if self.masked is not None else ""
         return f"{self.size}{combine}{masked}" if self.size else ""
+
+
+def check_offset(position_offset: Any) -> None:
+    """Refuse what is no position.
+
+    Raises:
+        ConfigError: If it is negative or no integer.
+    """
+    if isinstance(position_offset, float | bool) or position_offset < 0:
+        raise ConfigError(
+            f"position_offset is invalid: expected an integer of at least 0, got {position_offset}"
+        )
 
 
 def refuse_trace() -> None:

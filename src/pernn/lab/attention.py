@@ -24,11 +24,11 @@ class Block(nn.Module):
         super().__init__()
         self.num_heads = num_heads
         self.before = nn.LayerNorm(hidden_size)
-        self.enter = Linear(hidden_size, 3 * hidden_size)
-        self.leave = Linear(hidden_size, hidden_size)
+        self.enter = Linear(hidden_size, 3 * hidden_size, draw=False)
+        self.leave = Linear(hidden_size, hidden_size, draw=False)
         self.between = nn.LayerNorm(hidden_size)
-        self.widen = Linear(hidden_size, 4 * hidden_size)
-        self.narrow = Linear(4 * hidden_size, hidden_size)
+        self.widen = Linear(hidden_size, 4 * hidden_size, draw=False)
+        self.narrow = Linear(4 * hidden_size, hidden_size, draw=False)
 
     def forward(
         self, inputs: Float[Tensor, "batch time hidden"], past: Tensor
@@ -82,7 +82,7 @@ class Transformer(nn.Module):
                 f"got {num_heads}"
             )
         self.input_size, self.hidden_size = input_size, hidden_size
-        self.enter = Linear(input_size, hidden_size)
+        self.enter = Linear(input_size, hidden_size, draw=False)
         self.blocks = nn.ModuleList(Block(hidden_size, num_heads) for _ in range(num_layers))
         self.after = nn.LayerNorm(hidden_size)
         for module in self.modules():

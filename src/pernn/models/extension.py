@@ -76,7 +76,7 @@ def extend_vocabulary(
     count = vocab_size - known
     # Drawn on the CPU, so that they do not depend on the device.
     embedding = torch.randn(count, model.embedding.embedding_dim, generator=generator)
-    outputs = Linear(model.output_layer.in_features, count)
+    outputs = Linear(model.output_layer.in_features, count, draw=False)
     outputs.reset_parameters(generator)
     _grow(model.embedding, "weight", embedding, known)
     _grow(model.output_layer, "weight", outputs.weight, known)

@@ -57,6 +57,11 @@ class PositionEncoded(nn.Module):
                 "PositionEncoded: encoding is invalid: expected a module such as Sinusoidal(6), "
                 f"got {encoding!r:.60}; its size is the layer's input_size less the vectors' width"
             )
+        if encoding.masked is not None:
+            raise ConfigError(
+                f"PositionEncoded: masked={encoding.masked!r} is invalid: a layer has no output "
+                "phase, which networks such as PositionEncodedRNN have"
+            )
         found = getattr(layer, "batch_first", None)
         if batch_first is None:
             batch_first = found
@@ -99,8 +104,8 @@ class PositionEncoded(nn.Module):
         """
         check_position(hx, position_offset, self.encoding)
         offset: Any = 0 if position_offset is None else position_offset
-        if isinstance(offset, list | tuple):
-            offset = torch.tensor(offset, device=vectors.data.device)
+        if hasattr(offset, "__len__"):  # small integers would wrap
+            offset = to_integers("position_offset", offset, vectors.data.device)
         left = -offset.clamp_max(0) if isinstance(offset, Tensor) else None
         if isinstance(vectors, PackedSequence):
             if lengths is not None:
@@ -118,7 +123,8 @@ class PositionEncoded(nn.Module):
         time = 0 if vectors.dim() == 3 and not self.batch_first else -2
         steps = vectors.shape[time]
         ends: int | Tensor = steps
-        if lengths is None and (left is None or not left.any()):
+        is_padded = lengths is not None or (left is not None and bool(left.any()))
+        if not is_padded or not vectors.numel():
             joined = self._join(vectors, offset, None, batch_first=self.batch_first)
             outputs, final = self.layer(joined, hx)
         else:
@@ -167,11 +173,11 @@ class PositionEncoded(nn.Module):
                 "lengths is invalid beside position_offset below 0: pad on one side only"
             )
         else:
-            counts = torch.as_tensor(lengths, device=vectors.device)
-        if counts.shape != (batch,) or counts.is_floating_point():
+            counts = to_integers("lengths", lengths, vectors.device)
+        if counts.shape != (batch,):
             raise ConfigError(
                 f"lengths is invalid: expected an integer for each of {batch} sequences of a "
-                f"batch, got {counts.dtype} of shape {tuple(counts.shape)}"
+                f"batch, got shape {tuple(counts.shape)}"
             )
         if counts.numel() and not 1 <= int(counts.min()) <= int(counts.max()) <= steps:
             raise ConfigError(
@@ -190,12 +196,30 @@ class PositionEncoded(nn.Module):
         left = left.unsqueeze(1)
         begun = batched[rows, (steps + left).clamp_max(batched.shape[1] - 1)]
         packed = pack_padded_sequence(begun, counts.cpu(), batch_first=True, enforce_sorted=False)
-        found, final = self.layer(packed, hx)
+        try:
+            found, final = self.layer(packed, hx)
+        except (AttributeError, TypeError) as error:
+            raise ConfigError(
+                f"PositionEncoded: {type(self.layer).__name__} takes no PackedSequence, which "
+                f"lengths and padding on the left need ({error})"
+            ) from error
         padded, _ = pad_packed_sequence(found, batch_first=True, total_length=num_steps)
         # Zeros come before a sequence that is padded on the left, as after any other.
         outputs = padded[rows, (steps - left).clamp_min(0)]
         outputs = outputs.masked_fill((steps < left).unsqueeze(2), 0.0)
         return outputs if self.batch_first else outputs.transpose(0, 1), final
+
+
+def to_integers(name: str, given: Any, device: torch.device) -> Tensor:
+    """Return whole numbers in 64 bits.
+
+    Raises:
+        ConfigError: If they are none.
+    """
+    numbers = torch.as_tensor(given, device=device)
+    if numbers.numel() and (numbers.dtype == torch.bool or numbers.is_floating_point()):
+        raise ConfigError(f"{name} is invalid: expected integers, got {numbers.dtype}")
+    return numbers.long()
 
 
 def check_position(hx: Any, position_offset: object, encoding: Encoding) -> None:

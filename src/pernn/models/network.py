@@ -126,7 +126,7 @@ class EncodedNetwork(nn.Module, ABC):
             )
         self.encoding: Encoding = encoding
         self.core: Recurrence = core
-        self.output_layer = Linear(core.hidden_size, vocab_size)
+        self.output_layer = Linear(core.hidden_size, vocab_size, draw=False)
         self.reset_embedding(generator)
         self.reset_output_layer(generator)
         # Drawn before, the weights do not depend on where they go.

@@ -51,7 +51,7 @@ class VectorRNN(EncodedNetwork):
         """
         if self.vocab_size < 1:
             raise ConfigError(f"vectors need at least one component, got {self.vocab_size}")
-        return Linear(self.vocab_size, width)
+        return Linear(self.vocab_size, width, draw=False)
 
     def reset_embedding(self, generator: torch.Generator | None = None) -> None:
         """Draw the first map's weights and biases as `torch.nn.Linear` does."""

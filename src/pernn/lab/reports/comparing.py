@@ -456,6 +456,8 @@ def _notes(pairs: Pairs, num_incomplete: int, shown: list[Compared]) -> list[str
         ),
         f"n = {fewest} is no verdict: {MIN_SEEDS} seeds are needed, and the smallest p that "
         f"{fewest} can give is {2.0 ** (1 - fewest):g}.": fewest < MIN_SEEDS,
+        f"p counts signs alone: that of {fewest} pairs is never below {2.0 ** (1 - fewest):g}, "
+        "whatever their interval.": fewest == MIN_SEEDS,
         "The p of single cells is not corrected for their number.": len(shown) > 2,
     }
     return [text for text, holds in words.items() if holds]

@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Shaped
 from torch import nn
 
+from pernn.encodings import Encoding
 from pernn.errors import ConfigError, CorruptError
 from pernn.lab.interfaces import BatchStream, Task
 from pernn.lab.store import RunDirectory
@@ -70,6 +71,7 @@ def build(spec: RunSpec, device: torch.device, task: Task | None = None) -> Tria
     with seeded_globals(spec, "encoding", device):
         generator = _generator(spec, "encoding")
         encoding = spec.encoding.build(task.num_steps, preset.layout, generator)
+        _check_prefix(encoding, task.num_steps)
     network = task.network
     # The phases' vectors are as wide as a token's.
     more = {"autoregressive": spec.embedding_size, "coded": getattr(task, "code_size", 0)}
@@ -98,6 +100,18 @@ def build(spec: RunSpec, device: torch.device, task: Task | None = None) -> Tria
     if spec.training.frozen_embedding:
         model.embedding.requires_grad_(False)
     return Trial(model.to(device), stream, preset)
+
+
+def _check_prefix(encoding: Encoding, num_steps: int) -> None:
+    if not encoding.size or num_steps < 2:
+        return
+    longer, shorter = encoding.vectors(num_steps), encoding.vectors(num_steps - 1)
+    if not torch.allclose(longer[:-1], shorter, atol=1e-5, equal_nan=True):
+        raise ConfigError(
+            f"{type(encoding).__name__}.vectors is invalid: expected the vectors of "
+            f"{num_steps - 1} steps to be the first of those of {num_steps}, and the same at "
+            "every call"
+        )
 
 
 def _generator(spec: RunSpec, part: str) -> torch.Generator:

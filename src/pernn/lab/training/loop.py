@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from pernn.errors import MachineError, TrialError
+from pernn.errors import ConfigError, MachineError, TrialError
 from pernn.lab.interfaces import BatchStream
 
 from .config import Preset, TrainingConfig, learning_rate
@@ -50,10 +50,12 @@ def advance(
     The state may be saved whenever an event arrives; a saved state continues with the same bits.
 
     Raises:
+        ConfigError: If PyTorch's global generator is drawn from, which no checkpoint holds.
         MachineError: If the device has too little memory.
         TrialError: If loss or gradients are not finite at the end of a log interval.
     """
-    update = make_update(state, config, preset, device)
+    update, generator = make_update(state, config, preset, device), torch.get_rng_state()
+    first = state.update
     while state.update < config.iterations:
         batch = stream.train(state.update, config.batch_size)
         try:
@@ -62,6 +64,11 @@ def advance(
             if not ran_out_of_memory(error):
                 raise
             raise MachineError(_remedy(config, device)) from error
+        if state.update == first + 1 and not torch.equal(generator, torch.get_rng_state()):
+            raise ConfigError(
+                "the core, the encoding or the task draws from PyTorch's global generator in "
+                "training, so no trial could be repeated: draw from `generator` in `build`"
+            )
         yield from _events(state, stream, config, device)
 
 
