@@ -1,7 +1,9 @@
 """The command line as a user meets it: real processes, exit statuses, one clear line."""
 
+import io
 import json
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -11,6 +13,7 @@ from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from cli.tiny import sweep, tiny_run
 from command_line import call as pernn
@@ -18,6 +21,8 @@ from command_line import succeed
 from pernn.errors import install_command
 from pernn.lab.cli import look
 from pernn.lab.cli.app import VERBS
+from pernn.lab.cli.run import showing
+from pernn.lab.runners import TrialEvent
 from store.finished import begin
 from tiny import tiny
 
@@ -69,10 +74,38 @@ def test_trials_of_no_sweep_are_resumed_by_name(tmp_path):
     named = pernn("resume", "train", "--runner", "inline", "--max-trials", "1", cwd=tmp_path)
     assert (named.returncode, named.stderr.count("pernn resume train")) == (5, 1)
     every = succeed("resume", "--runner", "inline", "--json", cwd=tmp_path)
-    assert json.loads(every.stdout)["num_finished"] == 2
+    assert [one["num_finished"] for one in json.loads(every.stdout)] == [2]
     assert not (tmp_path / "results" / "sweeps" / "train" / "sweep.json").exists()
     assert "nothing to do" in pernn("resume", "train", cwd=tmp_path).stdout
     assert pernn("resume", cwd=tmp_path).stderr.startswith("No sweeps in")
+    assert pernn("resume", "--json", cwd=tmp_path).stdout == "[]\n"
+
+
+def test_what_is_printed_to_go_on_goes_on(tmp_path):
+    """From where the command ran, whatever the results directory."""
+    begin(tmp_path / "my results", TRIAL)
+    begin(tmp_path / "my results", TRIAL.override({"seed": 5}))
+    words = ("train", "--runner", "inline", "--max-trials", "1", "-r", "my results")
+    said = pernn("resume", *words, cwd=tmp_path).stderr
+    command = re.search("to go on: pernn (.*)", said).group(1)
+    assert succeed(*shlex.split(command), cwd=tmp_path)
+    failed = pernn("retry", "train", "--failed", "--json", *words[-2:], cwd=tmp_path)
+    assert json.loads(failed.stdout) == {"sweep": "train", "num_failed": 0}
+
+
+def test_the_time_left_is_that_of_updates():
+    specs = [TRIAL, TRIAL.override({"seed": 5})]
+    run, half = TRIAL.fingerprint(), TRIAL.num_updates // 2
+    with showing(specs, Path("nowhere"), Console(file=io.StringIO())) as tally:
+        tally(TrialEvent("running", run))
+        tally(TrialEvent("running", run, 1))
+        assert tally.seconds_left() is None  # starting processes is no update's time
+        time.sleep(0.05)
+        tally(TrialEvent("running", run, half))
+        expected = 0.05 / (half - 1) * (2 * TRIAL.num_updates - half)
+        assert expected <= tally.seconds_left() < 20 * expected
+        tally(TrialEvent("stopped", run, half))
+        assert tally.updates[run] == half
 
 
 NO_TORCH = """

@@ -18,6 +18,7 @@ from command_line import call
 from pernn.lab.cli.look import overview
 from pernn.lab.evidence import make_study
 from pernn.lab.lookup import label_run, list_single_runs, look_at_sweeps, read_plan
+from pernn.lab.runs import tell_apart
 from pernn.lab.store import RunDirectory, Sweep, save_sweep
 from pernn.lab.sweeps import make_report
 from store.finished import begin, finish, spec
@@ -86,7 +87,10 @@ def test_status_says_why_and_what_happened_last(results):
     assert [(row["state"], row["event"], row["reason"]) for row in rows] == [
         ("stopped", "paused", "asked to")
     ]
-    assert "asked to" in pernn(results, "status", "other-demo").stdout
+    assert rows[0]["run"] in (paused := pernn(results, "status", "other-demo", columns=80).stdout)
+    assert "asked to" in paused
+    rows = json.loads(pernn(results, "status", "study-demo", "--json").stdout)["study-demo"]
+    assert rows[0]["update"] == spec(0).num_updates
     counts = json.loads(pernn(results, "status", "--json").stdout)
     assert counts["study-demo"] == {"finished": 3, "failed": 1, "waiting": 1}
     head = pernn(results, "status", columns=80).stdout.splitlines()[1]
@@ -96,12 +100,24 @@ def test_status_says_why_and_what_happened_last(results):
     assert sorted(head.replace("┃", " ").split()) == sorted(["Sweep", "Trials", *states])
 
 
+def test_trials_of_one_label_are_told_apart():
+    one = spec(1)
+    specs = {"a": one, "b": one.override({"core.hidden_size": 16}), "c": spec(2)}
+    label = one.label
+    assert tell_apart(specs) == {
+        "a": f"{label} core.hidden_size=8",
+        "b": f"{label} core.hidden_size=16",
+        "c": spec(2).label,
+    }
+
+
 def test_long_tables_are_lines(tmp_path):
     runs = [f"{number:016x}" for number in range(300)]
     (tmp_path / "runs").mkdir()
     save_sweep(tmp_path, Sweep("long-demo", "long", "demo", {}, runs))
     lines = pernn(tmp_path, "status", "long-demo").stdout.splitlines()
-    assert lines[0].split() == ["Trial", "State", "Update", "Last", "event", "Reason", "Run"]
+    # Columns without an entry are left out.
+    assert lines[0].split() == ["Trial", "State", "Run"]
     assert [line.split() for line in lines[1:]] == [[run, "waiting", run] for run in runs]
 
 

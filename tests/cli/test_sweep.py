@@ -155,6 +155,19 @@ def test_limits_leave_early_and_a_pause_is_heard_and_withdrawn(tmp_path, capsys,
     assert counted(tmp_path, plan.sweep.runs) == 4
 
 
+def test_a_pause_while_updates_are_timed_is_heard(tmp_path, capsys, monkeypatch):
+    plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
+    save_sweep(tmp_path, plan.sweep)
+
+    def ask_for_a_pause(*_):
+        pause(plan.sweep.name, results=tmp_path)
+        return [0.001], 10
+
+    monkeypatch.setattr("pernn.lab.runs.estimates.measure", ask_for_a_pause)
+    assert carry_out(plan, tmp_path, Launch(device="cpu"), as_json=True) == LEFT_EARLY
+    assert counted(tmp_path, plan.sweep.runs) == 0
+
+
 def test_what_cannot_fit_is_refused_before_it_begins(tmp_path, measured):
     plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
     measured["checkpoint"] = 10**15

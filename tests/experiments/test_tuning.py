@@ -60,6 +60,8 @@ def of(found, kind, *, judged):
 def test_at_first_the_grid_is_tried_with_validation_seeds():
     found, chosen = rates({}, num_finished=0)
     assert not chosen
+    tuning = Tuning(RATE, VALUES, "token_accuracy", BASE)
+    assert [tuning.num_to_come(count) for count in (0, 1, 2)] == [10, 5, 0]
     for kind in ("none", "sinusoidal"):
         assert of(found, kind, judged=False) == {(v, s) for v in VALUES for s in VALIDATION_SEEDS}
         assert not of(found, kind, judged=True)

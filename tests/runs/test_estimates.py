@@ -51,6 +51,17 @@ def test_the_time_is_that_of_the_updates(tmp_path, monkeypatch):
     assert halved == pytest.approx([hours / 2 for hours in expected])
 
 
+def test_updates_that_are_done_and_trials_to_come_count(tmp_path, monkeypatch):
+    monkeypatch.setattr(estimates, "measure", lambda *_: ([1.0], 1_000))
+    whole = estimate([SPEC], tmp_path, **HERE)
+    more = estimate([SPEC], tmp_path, **HERE, num_to_come=9)
+    assert more.hours == pytest.approx([10 * hours for hours in whole.hours])
+    assert more.disk - 1_000 == 10 * (whole.disk - 1_000)
+    assert "for at least 10 trials" in more.describe()
+    execute(SPEC, tmp_path, device="cpu", on_update=lambda update: update < 20)
+    assert estimate([SPEC], tmp_path, **HERE).hours == pytest.approx([24 / 3600] * 2)
+
+
 def test_trials_that_share_a_gpu_may_take_turns(tmp_path, monkeypatch):
     monkeypatch.setattr(estimates, "measure", lambda *_: ([1.0], 0))
     specs = [SPEC.override({"seed": seed}) for seed in range(1, 9)]

@@ -1,6 +1,7 @@
 """Leases: the dead are followed at once on one host, after silence on another; zombies notice."""
 
 import json
+import os
 import shutil
 import time
 from contextlib import ExitStack, suppress
@@ -86,6 +87,19 @@ def test_a_living_holder_on_another_host_is_seen_by_its_beat(run, monkeypatch, t
             pass
         assert time.monotonic() - begun < SECONDS
     assert read_status(tmp_path, RUN).state == "stopped"
+
+
+def test_a_holder_that_is_silent_for_ten_minutes_is_said_to_have_stopped(
+    run, monkeypatch, tmp_path
+):
+    with OtherHost(run, monkeypatch) as other:
+        other.write_spec(SPEC)
+        silence(other)
+        assert read_status(tmp_path, RUN).state == "running"
+        (path,) = run.path.glob("lease-*.json")
+        os.utime(path, (0, time.time() - 601))
+        status = read_status(tmp_path, RUN)
+        assert (status.state, status.reason.startswith("no sign of process")) == ("stopped", True)
 
 
 def test_a_silent_holder_on_another_host_is_followed_after_its_lease(run, monkeypatch):

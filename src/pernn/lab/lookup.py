@@ -8,7 +8,7 @@ from pathlib import Path
 from pernn.errors import ConfigError, MachineError, PernnError, StoreError
 from pernn.lab.config import own_parts_off, suggestion
 from pernn.lab.experiments import LABELS, SINGLE, Experiment, FigureLayout, experiment_names
-from pernn.lab.runs import RunSpec, with_stages
+from pernn.lab.runs import RunSpec, tell_apart, with_stages
 from pernn.lab.store import (
     RunDirectory,
     RunStatus,
@@ -120,7 +120,7 @@ def single_trials(specs: Mapping[str, RunSpec]) -> Experiment:
             lines="run",
             metrics=("token_accuracy", "loss") if in_ids else ("loss",),
         ),
-        labels={**LABELS, **{run: spec.label for run, spec in specs.items()}},
+        labels={**LABELS, **tell_apart(specs)},
     )
 
 
@@ -157,9 +157,15 @@ def find_sweep(
             hint = suggestion(name, [*list_sweeps(root), *files])
             raise ConfigError(f"{error}{hint or f'; {where_published(published)}'}") from None
     plan = plan.with_published(published, complain, root)
+    there = ", ".join(one for one in list_sweeps(root) if one.startswith(f"{full}-"))
     if plan.published:
+        if there:
+            complain(f"{full} is that of published trials; here are {there}")
         return plan.sweep
-    raise ConfigError(f"no sweep {full!r} in {root.absolute()}; {where_published(published)}")
+    raise ConfigError(
+        f"no sweep {full!r} in {root.absolute()} (there: {there or 'none'}); "
+        f"{where_published(published)}"
+    )
 
 
 @own_parts_off()
@@ -242,7 +248,7 @@ def label_trials(root: Path, name: str, complain: Callable[[str], None]) -> dict
     """
     try:
         specs = read_plan(root, name, lambda reason: None).specs
-        return {run: spec.label for run, spec in specs.items()}
+        return tell_apart(specs)
     except MachineError as error:
         complain(f"trials have no names: {error}")
     except PernnError:

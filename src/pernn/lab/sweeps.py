@@ -153,7 +153,7 @@ def run_sweep(
     evidence: Path | None,
     watch: Callable[[Sequence[RunSpec]], AbstractContextManager[OnEvent]],
     only: Sequence[str] = (),
-    prepare: Callable[[Sequence[RunSpec]], None] = lambda specs: None,
+    prepare: Callable[[Sequence[RunSpec], int], None] = lambda specs, num_to_come: None,
     say: Callable[[str], None] = lambda text: None,
     on_warning: Callable[[str], None] = warnings.warn,
     anew: bool = True,
@@ -167,7 +167,8 @@ def run_sweep(
         evidence: Folder of published trials, which count as done, if there is one.
         watch: Gives, for some trials, what is called with their events while they run.
         only: If given, other trials are left alone.
-        prepare: Called with the trials to run before anything is written; may refuse them.
+        prepare: Called with the trials to run before any of them is begun, and how many more will
+            come at least; may refuse them.
         say: Called with a line about what is done or about to be done.
         on_warning: Called with a line about what went wrong.
         anew: Write the report also where it is up to date and nothing was run.
@@ -179,10 +180,11 @@ def run_sweep(
     wanted = plan.missing(root, only)
     # Any name will do: what a worker or a report would find too late is found now.
     require_writable(root / name)
+    withdraw_pause(root, name)  # one that is asked for from now on counts
     if wanted:
-        prepare(wanted)
+        tuning = None if only else plan.tuning
+        prepare(wanted, tuning.num_to_come(len(plan.chosen)) if tuning else 0)
     save_plan(root, plan)
-    withdraw_pause(root, name)
     done = {run: spec for run, spec in plan.specs.items() if is_done(root, run)}
     for change in changed_parts(done, root):
         on_warning(change)
@@ -327,7 +329,7 @@ class Plan:
         return {
             "sweep": self.sweep.name,
             "num_trials": len(self.specs),
-            "num_finished": sum(self.is_finished(root, run) for run in self.specs),
+            "num_finished": len(report.records),
             "num_published": sum(not is_done(root, run) for run in self.published),
             "page": str(report.page),
             "verdicts": [verdict.dump() for verdict in report.verdicts],

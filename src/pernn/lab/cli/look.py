@@ -14,6 +14,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, requires
+from itertools import compress
 from pathlib import Path
 from typing import Annotated
 
@@ -279,14 +280,15 @@ def _print_status(
         text = one_line(f"No sweeps in {results.absolute()}: {start}; {where}.")
         console.print(text, markup=False, soft_wrap=True)
     elif sweep:
-        columns = ("Trial", "State", "Update", "Last event", "Reason", "Run")
+        columns = ("Trial", "State", "Run", "Reason", "Update", "Last event")
         labels = label_trials(results, sweep, warn)
         rows = []
         for one in found[sweep]:
             update = f"{one.update:,}" if one.update else ""
             label = labels.get(one.run, one.run)
-            rows.append((label, one.state, update, one.event, one.reason, one.run))
-        print_rows(columns, rows, console)
+            rows.append((label, one.state, one.run, one.reason, update, one.event))
+        filled = [any(cells) for cells in zip(*rows, strict=True)]
+        print_rows([*compress(columns, filled)], [[*compress(r, filled)] for r in rows], console)
     else:
         console.print(table_of_sweeps(found))
 

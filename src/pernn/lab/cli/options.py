@@ -2,7 +2,9 @@
 
 import inspect
 import json
+import os
 import re
+import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
@@ -324,7 +326,7 @@ EXIT_STATUSES = {
     0: "everything is finished",
     1: "some trials failed; the others are kept",
     2: "the command, a spec or a value is invalid",
-    3: "this machine lacks a device or an optional package",
+    3: "this machine lacks a device, an optional package, room or memory",
     4: "a results directory cannot be read or written",
     LEFT_EARLY: "stopped by a limit or a pause; `pernn resume` goes on",
     INTERRUPTED: "interrupted; everything is checkpointed, the same command goes on",
@@ -346,6 +348,12 @@ def failure_status(failures: "Sequence[TrialEvent]") -> int:
         return 0
     statuses = {exit_status(getattr(errors, one.error, Exception)) for one in failures}
     return statuses.pop() if len(statuses) == 1 else 1
+
+
+def where(results: Path) -> str:
+    """Return the option that a further command needs to find these results, if any."""
+    usual = results == Path(os.environ.get("PERNN_RESULTS", RESULTS))
+    return "" if usual else f" -r {shlex.quote(str(results))}"
 
 
 def left_out(damage: Sequence[str]) -> int:

@@ -164,18 +164,22 @@ def compare(
     if html is not None:
         require_writable(html)
     damage: list[str] = []
-    found = compare_trials(
-        first,
-        second,
-        sweep=sweep,
-        metric=metric,
-        until=until,
-        scale=scale,
-        results=results,
-        evidence=published_folder(ignore=ignore_published),
-        complain=warn,
-        left_out=damage.append,
-    )
+    try:
+        found = compare_trials(
+            first,
+            second,
+            sweep=sweep,
+            metric=metric,
+            until=until,
+            scale=scale,
+            results=results,
+            evidence=published_folder(ignore=ignore_published),
+            complain=warn,
+            left_out=damage.append,
+        )
+    except ConfigError:
+        left_out(damage)  # may be why
+        raise
     if html is not None:
         write_atomically(html, found.html(shlex.join(["pernn", *sys.argv[1:]])).encode())
     if as_json:

@@ -23,7 +23,7 @@ from pernn.kernels import may_compile_first
 from pernn.lab.experiments import SINGLE
 from pernn.lab.lookup import list_single_runs, reload_plan
 from pernn.lab.runners import TrialEvent
-from pernn.lab.runs import RunSpec, estimate
+from pernn.lab.runs import RunSpec, estimate, tell_apart
 from pernn.lab.store import (
     RunDirectory,
     is_done,
@@ -52,6 +52,7 @@ from .options import (
     print_json,
     published_folder,
     warn,
+    where,
 )
 
 OneTrial = Annotated[Launch, "threads", "device", "time_limit", "oversubscribe", "log_to"]
@@ -126,10 +127,14 @@ def resume(
                 raise
             damage.append(f"sweep {name}: {error}")
     status = left_out(damage)
+    summaries: list[dict[str, Any]] | None = [] if as_json and sweep is None else None
     for plan in plans:
-        status = max(status, carry_out(plan, results, launch, as_json=as_json))
+        found = carry_out(plan, results, launch, as_json=as_json, summaries=summaries)
+        status = max(status, found)
         if status == LEFT_EARLY:
             break
+    if summaries is not None:
+        print_json(summaries)
     return status
 
 
@@ -156,11 +161,15 @@ def retry(
         raise ConfigError("expected either --failed or --run FINGERPRINT")
     plan = reload_plan(results, sweep, warn)
     if run is not None and run not in plan.specs:
-        raise ConfigError(f"{run[:40]!r} is no trial of {sweep}: see `pernn status {sweep}`")
+        raise ConfigError(
+            f"{run[:40]!r} is no trial of {sweep}: see `pernn status {sweep}{where(results)}`"
+        )
     lost = (one for one in plan.specs if read_status(results, one).state == "failed")
     wanted = [*lost] if run is None else [run]
     if not wanted:
         typer.echo(f"No trial of {sweep} has failed: nothing to do.", err=as_json)
+        if as_json:
+            print_json({"sweep": sweep, "num_failed": 0})
         return 0
     return carry_out(plan, results, launch, as_json=as_json, only=wanted)
 
@@ -175,7 +184,8 @@ def pause(sweep: Planned, results: Results = RESULTS) -> None:
     found = load_sweep(results, sweep)
     request_pause(results, sweep)
     running = sum(read_status(results, run).state == "running" for run in found.runs)
-    typer.echo(f"Asked for a pause of {running} running trials; go on: pernn resume {sweep}")
+    again = f"pernn resume {sweep}{where(results)}"
+    typer.echo(f"Asked for a pause of {running} running trials; go on: {again}")
 
 
 def train(
@@ -220,9 +230,18 @@ def train(
 
 
 def carry_out(
-    plan: Plan, root: Path, launch: Launch, *, as_json: bool, only: Sequence[str] = ()
+    plan: Plan,
+    root: Path,
+    launch: Launch,
+    *,
+    as_json: bool,
+    only: Sequence[str] = (),
+    summaries: list[dict[str, Any]] | None = None,
 ) -> int:
-    """Run a sweep, show its report, and return the exit status."""
+    """Run a sweep, show its report, and return the exit status.
+
+    Where summaries are collected, its own is added instead of printed.
+    """
     # Messages go to standard error when standard output is for a script.
     console = Console(stderr=as_json)
     found = run_sweep(
@@ -232,13 +251,17 @@ def carry_out(
         evidence=published_folder(ignore=launch.ignore_published),
         watch=lambda specs: showing(specs, root, console),
         only=only,
-        prepare=lambda specs: _check(specs, root, launch, console),
+        prepare=lambda specs, more: _check(specs, root, launch, console, more),
         say=lambda text: console.print(text, soft_wrap=True, markup=False),
         on_warning=warn,
         anew=as_json,
     )
     if as_json and found.report is not None:
-        print_json(found.plan.summary(root, found.report))
+        summary = found.plan.summary(root, found.report)
+        if summaries is None:
+            print_json(summary)
+        else:
+            summaries.append(summary)
     else:
         if found.verdicts:
             from .terminal import print_verdicts
@@ -250,13 +273,15 @@ def carry_out(
         finished = sum(plan.is_finished(root, run) for run in plan.specs)
         warn(
             f"stopped: {found.stopped}; {finished} of {len(plan.specs)} trials are finished; "
-            f"to go on: pernn resume {found.name}"
+            f"to go on: pernn resume {found.name}{where(root)}"
         )
     lost = left_out(found.damage)
     return failure_status(found.failures) or lost or (LEFT_EARLY if found.stopped else 0)
 
 
-def _check(specs: Sequence[RunSpec], root: Path, launch: Launch, console: Console) -> None:
+def _check(
+    specs: Sequence[RunSpec], root: Path, launch: Launch, console: Console, num_to_come: int
+) -> None:
     """Refuse what this machine lacks or what does not fit; ask before more than a day."""
     launch.check_machine(specs)
     if may_compile_first():
@@ -264,8 +289,14 @@ def _check(specs: Sequence[RunSpec], root: Path, launch: Launch, console: Consol
     if launch.force or not launch.is_here:
         return
     console.print("Timing a few updates of each kind of trial …")
-    where: dict[str, Any] = {"threads": launch.threads, "device": launch.device}
-    found = estimate(specs, root, jobs=launch.jobs_here, **where)
+    found = estimate(
+        specs,
+        root,
+        jobs=launch.jobs_here,
+        threads=launch.threads,
+        device=launch.device,
+        num_to_come=num_to_come,
+    )
     console.print(f"Needs {found.describe()}", soft_wrap=True, markup=False)
     found.check()
     limited = launch.time_limit is not None or launch.max_trials is not None
@@ -284,11 +315,13 @@ class Tally:
 
     def __init__(self, specs: Sequence[RunSpec], root: Path, progress: Progress) -> None:
         self.specs = {spec.fingerprint(): spec for spec in specs}
+        self.labels = tell_apart(self.specs)
         self.updates = {run: read_status(root, run).update for run in self.specs}
         self.first = sum(self.updates.values())
+        self.begun: float | None = None
         self.total = sum(spec.num_updates for spec in specs)
         self.ended: dict[str, TrialEvent] = {}
-        self.begun, self.progress = time.monotonic(), progress
+        self.progress = progress
         label, done = f"[bold]all {len(specs)} trials", self.first
         self.bars = {"": progress.add_task(label, total=self.total, completed=done, left="")}
 
@@ -300,32 +333,35 @@ class Tally:
     def seconds_left(self) -> float | None:
         """Estimate the time left from the updates done since the start."""
         done = sum(self.updates.values())
+        if self.begun is None:  # starting processes is no update's time
+            self.begun, self.first = (time.monotonic(), done) if done > self.first else (None, done)
+            return None
         elapsed, fresh = time.monotonic() - self.begun, done - self.first
         return elapsed / fresh * (self.total - done) if fresh else None
 
     def __call__(self, event: TrialEvent) -> None:
         """Take note of an event and show it."""
-        run, spec = event.run, self.specs[event.run]
+        run, label = event.run, self.labels[event.run]
         self.updates[run] = max(self.updates[run], event.update)
         if event.is_end:
             self.ended[run] = event
         if event.state == "finished":
-            self.updates[run] = spec.num_updates
-        left = show_time(self.seconds_left())
+            self.updates[run] = self.specs[run].num_updates
+        left = "" if event.state == "stopped" else show_time(self.seconds_left())
         self._move_bars(event, left)
         if event.is_warning:
-            typer.echo(f"warning: {spec.label}: {event.message}", err=True)
+            typer.echo(f"warning: {label}: {event.message}", err=True)
         elif event.message or (self.progress.disable and (event.is_end or event.elsewhere)):
             left = left and f", {left} left"
             reason = f": {event.message}" if event.message else ""
             count = f"[{len(self.ended)}/{len(self.specs)}]"
-            typer.echo(f"{count} {event.state}: {spec.label}{reason}{left}", err=True)
+            typer.echo(f"{count} {event.state}: {label}{reason}{left}", err=True)
 
     def _move_bars(self, event: TrialEvent, left: str) -> None:
         run, spec, bars, progress = event.run, self.specs[event.run], self.bars, self.progress
         progress.update(bars[""], completed=sum(self.updates.values()), left=left)
         if event.state == "running" and not event.elsewhere and run not in bars:
-            bars[run] = progress.add_task(spec.label, total=spec.num_updates, left="")
+            bars[run] = progress.add_task(self.labels[run], total=spec.num_updates, left="")
         if run in bars:
             progress.update(bars[run], completed=self.updates[run])
         if event.is_end and run in bars:

@@ -73,6 +73,12 @@ class Tuning:
                 judged += [one.override({self.column: best}) for one in own]
         return [*tried, *judged], chosen
 
+    def num_to_come(self, chosen: int) -> int:
+        """Return the least number of trials to come after values are chosen, given how many are."""
+        start = {"seed": VALIDATION_SEEDS[0], self.column: self.values[0]}
+        num_conditions = len({one.override(start) for one in self.base})
+        return len(self.base) * (num_conditions - chosen) // num_conditions
+
     def _try(self, first: RunSpec, score: Score) -> tuple[list[RunSpec], float | None]:
         """Return the validation trials of a condition, and its best value once that is known."""
         means: dict[float, float] = {}

@@ -236,9 +236,11 @@ def run_trial(
     # Only where trials run is torch needed.
     from pernn.lab.runs import execute
 
-    run = spec.fingerprint()
+    run, reached = spec.fingerprint(), 0
 
     def on_update(update: int) -> bool:
+        nonlocal reached
+        reached = update
         on_event(TrialEvent("running", run, update))
         return should_continue()
 
@@ -250,7 +252,9 @@ def run_trial(
         outcome = execute(spec, root, on_update=on_update, on_warning=on_warning, **how)
     except Exception as error:  # noqa: BLE001 whatever a part raises, the other trials go on
         return _failure(run, root, error)
-    return TrialEvent(outcome.state, run, spec.num_updates, elsewhere=not outcome.is_new)
+    if outcome.state == "finished":
+        reached = spec.num_updates
+    return TrialEvent(outcome.state, run, reached, elsewhere=not outcome.is_new)
 
 
 def journal_failure(root: Path, event: TrialEvent) -> None:

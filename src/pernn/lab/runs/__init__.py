@@ -9,6 +9,7 @@ from .spec import (
     DescentAnalysis as DescentAnalysis,
     Pretraining as Pretraining,
     RunSpec as RunSpec,
+    tell_apart as tell_apart,
     StabilityAnalysis as StabilityAnalysis,
 )
 

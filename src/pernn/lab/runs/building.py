@@ -224,7 +224,9 @@ def load_model(
     spec, root = read_run(Path(run))
     folder = RunDirectory(root, spec.fingerprint()).checkpoints
     saved = folder.updates()
-    if not saved or (update is not None and update not in saved):
+    if not saved:
+        raise ConfigError(f"{folder.path}: no checkpoints: none is written yet, or all are pruned")
+    if update is not None and update not in saved:
         raise ConfigError(
             f"{folder.path}: no checkpoint of update {update}: expected one of {list(saved)}"
         )

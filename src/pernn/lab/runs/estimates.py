@@ -14,7 +14,7 @@ from rich.filesize import decimal
 
 from pernn.errors import MachineError, StoreError, show_time
 from pernn.lab.config import flatten
-from pernn.lab.store import num_bytes_below
+from pernn.lab.store import num_bytes_below, read_update
 
 from .environment import measure_free_memory, peak_memory
 from .spec import RunSpec
@@ -39,6 +39,8 @@ class Estimate:
         memory: Bytes of those that run at a time.
         free_disk: Bytes that are free where results go.
         free_memory: Bytes that are free for this process and its children.
+        num_trials: Number of trials.
+        num_to_come: Further ones, which are taken to be like these and count in time and disk.
     """
 
     hours: tuple[float, float] | None
@@ -48,6 +50,8 @@ class Estimate:
     memory: int
     free_disk: int
     free_memory: int
+    num_trials: int = 0
+    num_to_come: int = 0
 
     def describe(self) -> str:
         """Return the estimate as half a sentence."""
@@ -57,8 +61,10 @@ class Estimate:
         span = low if low == high else f"{low} to {high.removeprefix('about ')}"
         is_part = self.num_measured < self.num_kinds
         some = f" ({self.num_measured} of {self.num_kinds} kinds measured)" if is_part else ""
+        total = self.num_trials + self.num_to_come
+        more = f" for at least {total} trials" if self.num_to_come else ""
         return (
-            f"{span}{some}, {decimal(self.disk)} of disk ({decimal(self.free_disk)} free), "
+            f"{span}{more}{some}, {decimal(self.disk)} of disk ({decimal(self.free_disk)} free), "
             f"{decimal(self.memory)} of memory ({decimal(self.free_memory)} free)"
         )
 
@@ -85,7 +91,13 @@ class Estimate:
 
 
 def estimate(
-    specs: Sequence[RunSpec], root: Path, *, jobs: int, threads: int, device: str
+    specs: Sequence[RunSpec],
+    root: Path,
+    *,
+    jobs: int,
+    threads: int,
+    device: str,
+    num_to_come: int = 0,
 ) -> Estimate:
     """Estimate what trials will take on this machine.
 
@@ -98,6 +110,7 @@ def estimate(
         jobs: Trials at a time.
         threads: CPU threads of each.
         device: As for `execute`.
+        num_to_come: How many more like them will follow, at least.
 
     Raises:
         MachineError: If the device is missing, or a trial cannot fit into the memory.
@@ -134,20 +147,27 @@ def estimate(
         # A file may vanish meanwhile.
         with suppress(StoreError):
             free += num_bytes_below(root / "runs" / run)
+    done = {run: read_update(root, run) for run in stages}
+    hours, all_in_all = _hours(stages, mine, done, num_slots, num_sharing), 1.0
+    if specs:
+        all_in_all += num_to_come / len(specs)
     return Estimate(
-        hours=_hours(stages, mine, num_slots, num_sharing),
+        hours=hours and (hours[0] * all_in_all, hours[1] * all_in_all),
         num_kinds=len(examples),
         num_measured=len(found),
-        disk=sum(kept) + writing,
+        disk=round(sum(kept) * all_in_all) + writing,
         memory=num_slots * peak_memory(),
         free_disk=free,
         free_memory=measure_free_memory(),
+        num_trials=len(specs),
+        num_to_come=num_to_come,
     )
 
 
 def _hours(
     stages: Mapping[str, RunSpec],
     mine: Mapping[str, tuple[Sequence[float], int]],
+    done: Mapping[str, int],
     num_slots: int,
     num_sharing: int,
 ) -> tuple[float, float] | None:
@@ -160,7 +180,9 @@ def _hours(
     for run, spec in stages.items():
         is_trained = spec.analysis is None
         count = spec.training.iterations if is_trained else spec.num_analysed
-        seconds += count * quartiles.get(run, np.array([lows.min(), highs.max()]))
+        seconds += max(0, count - done[run]) * quartiles.get(
+            run, np.array([lows.min(), highs.max()])
+        )
     low, high = (seconds / num_slots / 3600).tolist()
     return low, high * num_sharing
 

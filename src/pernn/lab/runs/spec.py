@@ -8,7 +8,7 @@ from pydantic import Field, PlainValidator, SerializeAsAny, model_validator
 
 import pernn.lab.corpora  # noqa: F401  its task joins the registry
 from pernn.errors import ConfigError
-from pernn.lab.config import Config, read_file
+from pernn.lab.config import Config, flatten, read_file
 from pernn.lab.cores import AnyCore, LSTMConfig
 from pernn.lab.encodings import ENCODINGS, AnyEncoding, PositionalEncodingConfig, SinusoidalConfig
 from pernn.lab.interfaces import Task
@@ -325,3 +325,24 @@ class RunSpec(Config):
         known = "" if self.pretraining is None else f" after {self.pretraining.task.sizes}"
         analysed = "" if self.analysis is None else " analysed"
         return f"{' '.join(words)} {self.task.sizes}{known}{analysed} seed {self.seed}"
+
+
+def tell_apart(specs: Mapping[str, RunSpec]) -> dict[str, str]:
+    """Return each trial's label, with the settings in which trials of the same label differ."""
+    alike: dict[str, list[str]] = {}
+    for run, spec in specs.items():
+        alike.setdefault(spec.label, []).append(run)
+    labels = {}
+    for label, runs in alike.items():
+        rows = {run: flatten(specs[run].dump()) for run in runs} if len(runs) > 1 else {}
+        keys = dict.fromkeys(key for row in rows.values() for key in row)
+        values = {key: [row.get(key) for row in rows.values()] for key in keys}
+        # Other widths follow that of the core unless they are given.
+        widths = values.pop("core.hidden_size", [])
+        values = {key: own for key, own in values.items() if own != widths}
+        values["core.hidden_size"] = widths
+        differ = [key for key, own in values.items() if len({*map(str, own)}) > 1]
+        for run in runs:
+            told = (f"{key}={rows[run].get(key)}" for key in differ)
+            labels[run] = " ".join([label, *told])
+    return labels

@@ -342,7 +342,10 @@ def _reading(path: Path) -> Iterator[tuple[Any, dict[str, Any]]]:
         OSError,
     ) as error:
         said = str(error).partition("\n")[0]
-        raise CorruptError(f"{path}: not a file of published trials: {said}") from None
+        raise CorruptError(
+            f"{path}: not a file of published trials: {said}; restore it, or delete it and "
+            "publish again"
+        ) from None
 
 
 VARIABLE_OF_PLANS, FOLDERS = "PERNN_PLANS", ("plans", "docs/evidence/plans")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,11 +13,13 @@ from typing import Literal
 from pernn.errors import StoreError, one_line
 
 from .files import gc_paused
-from .lease import LOCK, lock_state, newest_lease, this_boot_id
+from .lease import LOCK, PATTERN, lock_state, newest_lease, this_boot_id
 from .run_directory import METRICS, RunDirectory, is_done
 
 TAIL = 2**16
 """Bytes at the end of `metrics.jsonl` in which its last whole line stands."""
+SILENT_SECONDS = 600.0
+"""Age of a lease's newest sign of life beyond any difference between two hosts' clocks."""
 RunState = Literal["finished", "running", "failed", "stopped", "waiting", "damaged"]
 
 
@@ -46,7 +49,10 @@ def read_status(root: Path, run: str) -> RunStatus:
         result = directory.read_result()
         if result is not None:
             lost = result.get("diverged")
-            return RunStatus(run, "finished", reason=f"diverged: {lost['reason']}" if lost else "")
+            if lost:
+                return RunStatus(run, "finished", lost["update"], f"diverged: {lost['reason']}")
+            updates = result.get("tables", {}).get("by_update", {}).get("update")
+            return RunStatus(run, "finished", updates[-1] if updates else 0)
         if not directory.path.is_dir():
             return RunStatus(run, "waiting")
         begun = directory.read_spec() is not None
@@ -56,7 +62,11 @@ def read_status(root: Path, run: str) -> RunStatus:
         lease = newest_lease(directory.path)
         if lease is not None and not lease.released and lease.boot_id != this_boot_id():
             # Whether it lives shows only in time: whoever takes the run up will find out.
-            return RunStatus(run, "running", update, f"held by {lease.holder}")
+            beat = (directory.path / PATTERN.format(lease.term)).stat().st_mtime
+            if time.time() - beat < max(SILENT_SECONDS, lease.seconds):
+                return RunStatus(run, "running", update, f"held by {lease.holder}")
+            since = datetime.fromtimestamp(beat).astimezone().isoformat(" ", "minutes")
+            return RunStatus(run, "stopped", update, f"no sign of {lease.holder} since {since}")
         last = (directory.read_journal() or [{}])[-1]
         event, reason = str(last.get("event", "")), one_line(str(last.get("reason", "")))
         if event == "failed":
