@@ -160,6 +160,23 @@ def test_there_is_no_verdict_before_all_trials_are_finished(plan, ran, copy):
     assert judged().detail == said
 
 
+def test_a_claim_that_came_later_changes_no_registered_verdict(plan, ran):
+    register_at(plan, EARLY)
+    one, (root, name) = claim_of(), ran
+
+    def judged(*claims):
+        found = read_plan(root, name, pytest.fail)
+        found = replace(found, experiment=replace(found.experiment, claims=claims))
+        return report_of(root, found, pytest.fail).verdicts
+
+    (alone,) = judged(one)
+    first, registered, last = judged(replace(one, name="a"), one, replace(one, name="b"))
+    assert registered == alone
+    assert [first.claim.name, last.claim.name] == ["a", "b"]
+    # They are corrected for all three.
+    assert first.detectable == last.detectable > alone.detectable
+
+
 def test_departures_are_listed(plan, ran, copy):
     register_at(plan, EARLY)
     assert marks(*ran)[CLAIM] == ("registered", "registered (plan tiny)")

@@ -73,7 +73,10 @@ def input_gradients(
 
 
 def log_slope(values: Float[Tensor, "batch time"]) -> Float[Tensor, " batch"]:
-    """Return the least-squares slope of ln values over the steps; NaN where a value is 0."""
+    """Return the least-squares slope of ln values over the steps.
+
+    NaN where a value is 0.
+    """
     steps = torch.arange(values.shape[1], dtype=values.dtype, device=values.device)
     steps -= steps.mean()
     logs = values.log()

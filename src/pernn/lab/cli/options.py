@@ -351,7 +351,7 @@ def failure_status(failures: "Sequence[TrialEvent]") -> int:
 
 
 def where(results: Path) -> str:
-    """Return the option that a further command needs to find these results, if any."""
+    """Return the option with which a further command finds these results."""
     usual = results == Path(os.environ.get("PERNN_RESULTS", RESULTS))
     return "" if usual else f" -r {shlex.quote(str(results))}"
 

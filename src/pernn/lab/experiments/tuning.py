@@ -74,7 +74,11 @@ class Tuning:
         return [*tried, *judged], chosen
 
     def num_to_come(self, chosen: int) -> int:
-        """Return the least number of trials to come after values are chosen, given how many are."""
+        """Return the least number of trials still to be judged.
+
+        Args:
+            chosen: Conditions whose value is chosen.
+        """
         start = {"seed": VALIDATION_SEEDS[0], self.column: self.values[0]}
         num_conditions = len({one.override(start) for one in self.base})
         return len(self.base) * (num_conditions - chosen) // num_conditions

@@ -334,12 +334,18 @@ def judge_experiment(
         records: As for `judge`.
         planned: As for `judge`.
         registered: If given, each verdict is marked as registered or, with every departure, as
-            exploratory, and there is none before all trials of the claim are finished.
+            exploratory, and there is none before all trials of the claim are finished; claims that
+            came later are corrected for all, and those of the plan for its own alone.
     """
-    rule = rule_of(experiment, scale)
-    found = judge_all(experiment.claims, records, planned, Labels(experiment.labels), rule=rule)
+    rule, label = rule_of(experiment, scale), Labels(experiment.labels)
+    found = judge_all(experiment.claims, records, planned, label, rule=rule)
     if registered is None:
         return found
+    planned_claims = [one for one in experiment.claims if one.name in registered.sweep.claims]
+    if len(planned_claims) < len(found):
+        ours = judge_all(planned_claims, records, planned, label, rule=rule)
+        by_name = {one.claim.name: one for one in ours}
+        found = tuple(by_name.get(one.claim.name, one) for one in found)
     specs = {spec.fingerprint(): spec for spec in planned or ()}
     shared = _differences(specs, rule, registered)
     return tuple(_marked(one, shared, records, registered) for one in found)

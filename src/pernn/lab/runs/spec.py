@@ -328,7 +328,7 @@ class RunSpec(Config):
 
 
 def tell_apart(specs: Mapping[str, RunSpec]) -> dict[str, str]:
-    """Return each trial's label, with the settings in which trials of the same label differ."""
+    """Return labels, with the settings in which equal ones differ."""
     alike: dict[str, list[str]] = {}
     for run, spec in specs.items():
         alike.setdefault(spec.label, []).append(run)
