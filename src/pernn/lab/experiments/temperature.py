@@ -179,7 +179,7 @@ THIRD = (
     "0.64"
 )
 EARLY = 0.5
-"""What every network reaches: hot and vanilla, none has 0.9 at the largest K."""
+"""What nearly every network reaches: hot and vanilla, none has 0.9 at the largest K."""
 
 
 def both_cells(divisor: int = 1) -> list[Settings]:

@@ -48,11 +48,11 @@ def read_status(root: Path, run: str) -> RunStatus:
     try:
         result = directory.read_result()
         if result is not None:
-            lost = result.get("diverged")
-            if lost:
-                return RunStatus(run, "finished", lost["update"], f"diverged: {lost['reason']}")
-            updates = result.get("tables", {}).get("by_update", {}).get("update")
-            return RunStatus(run, "finished", updates[-1] if updates else 0)
+            lost, end = result.get("diverged"), 0
+            with suppress(LookupError, TypeError, ValueError):
+                end = int(lost["update"] if lost else result["tables"]["by_update"]["update"][-1])
+            reason = f"diverged: {lost['reason']}" if lost else ""
+            return RunStatus(run, "finished", end, reason)
         if not directory.path.is_dir():
             return RunStatus(run, "waiting")
         begun = directory.read_spec() is not None
