@@ -83,7 +83,7 @@ class AutogradJacobian:
             except (RuntimeError, AttributeError) as error:
                 raise ConfigError(
                     f"gradients vanish in float32, and {type(self._core).__name__} does not run "
-                    f"in float64: {error}"
+                    f"in float64 ({error}): give its constants the type of its inputs"
                 ) from error
         return self._raised
 

@@ -334,7 +334,8 @@ class Tally:
         """Estimate the time left from the updates done since the start."""
         done = sum(self.updates.values())
         if self.begun is None:  # starting processes is no update's time
-            self.begun, self.first = (time.monotonic(), done) if done > self.first else (None, done)
+            if done > self.first:
+                self.begun, self.first = time.monotonic(), done
             return None
         elapsed, fresh = time.monotonic() - self.begun, done - self.first
         return elapsed / fresh * (self.total - done) if fresh else None

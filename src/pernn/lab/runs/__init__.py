@@ -9,8 +9,8 @@ from .spec import (
     DescentAnalysis as DescentAnalysis,
     Pretraining as Pretraining,
     RunSpec as RunSpec,
-    tell_apart as tell_apart,
     StabilityAnalysis as StabilityAnalysis,
+    tell_apart as tell_apart,
 )
 
 if TYPE_CHECKING:
