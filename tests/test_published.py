@@ -51,6 +51,15 @@ if not list_publications(EVIDENCE):
 pytest.importorskip("pyarrow")
 
 
+def test_a_sweeps_trials_are_loaded_whichever_file_they_lie_in():
+    name = "tuned_vocabulary_size-small-77d93bcd"
+    of_file = describe_publication(EVIDENCE / f"{name}.parquet").runs
+    frame = pernn.lab.load_results(EVIDENCE, name)
+    assert len(frame) == json.loads((PAGES / name / "claims.json").read_text())["num_finished"]
+    assert len(frame) > len(of_file)
+    assert frame["sweeps"].str.contains(name).all()
+
+
 def test_it_is_small():
     assert sum(path.stat().st_size for path in list_publications(EVIDENCE)) < MAX_BYTES
 

@@ -117,6 +117,28 @@ def test_sinusoids_are_rounded_once_in_every_precision(layout):
         assert torch.equal(encoding.to(dtype)(STEPS), exact.to(dtype))
 
 
+@pytest.mark.parametrize("config", ENCODING_KINDS, **named)
+def test_codes_may_be_changed_in_place(config):
+    encoding = build(config)
+    before = encoding(5).clone()
+    with torch.no_grad():
+        encoding(5).mul_(0.1)
+    assert torch.equal(encoding(5), before)
+
+
+@pytest.mark.parametrize("config", ENCODING_KINDS, **named)
+def test_what_was_made_without_memory_is_drawn_again(config):
+    encoding = build(config).to("meta").to_empty(device="cpu")
+    if isinstance(encoding, Learned | Random):
+        encoding.reset_parameters(torch.Generator().manual_seed(1))
+    assert torch.equal(encoding(STEPS), build(config)(STEPS))
+
+
+def test_integers_are_no_vectors():
+    with pytest.raises(ConfigError, match=r"expected floating point.*got torch.int64"):
+        Sinusoidal(4)(torch.ones(2, 3, 4, dtype=torch.long))
+
+
 def test_a_code_made_in_inference_mode_still_trains():
     encoding = Sinusoidal(4)
     with torch.inference_mode():

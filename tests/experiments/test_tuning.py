@@ -14,12 +14,12 @@ from pernn.lab.experiments import Tuning, find_experiment, read_grid, trials
 from pernn.lab.experiments.experiment import names_of
 from pernn.lab.experiments.grids import VALIDATION_SEEDS
 from pernn.lab.experiments.tuning import tune
-from pernn.lab.lookup import read_plan
+from pernn.lab.lookup import load_results, read_plan
 from pernn.lab.registration import register
 from pernn.lab.runners import InlineRunner
 from pernn.lab.store import load_sweep
 from pernn.lab.sweeps import plan_sweep
-from pernn.lab.trials import load_results, publish
+from pernn.lab.trials import publish
 
 RATE, PATH = "training.learning_rate", "~training.learning_rate"
 TINY = {

@@ -8,19 +8,23 @@ import sys
 import pytest
 import torch
 from torch import nn
+from torch.nn.utils import prune
 
+from pernn import Sinusoidal
+from pernn.errors import ConfigError
 from pernn.kernels import describe_kernels, find_kernels, without_kernels
 from pernn.lab.cores import CORES
 from pernn.models import PositionEncodedRNN
+from pernn.models.network import make_core
 
 COMPILE = """
 import sys, torch
 from contextlib import nullcontext
 from itertools import product
 from torch._dynamo.testing import CompileCounterWithBackend
+from pernn import PositionEncoded, PositionEncodedRNN, Sinusoidal
 from pernn.errors import ConfigError
 from pernn.kernels import find_kernels, without_kernels
-from pernn.models import PositionEncodedRNN
 
 BATCH, TIME = (torch.export.Dim(name, min=2, max=512) for name in ("batch", "time"))
 
@@ -40,6 +44,11 @@ def try_core(core):
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(one, other)
     vectors = torch.randn(3, 4, 16, generator=generator)
+    if core in ("gru", "lstm"):
+        layer = PositionEncoded(type(model.core)(20, 16, batch_first=True), Sinusoidal(4))
+        padded = torch.compile(layer, backend="eager")(vectors, lengths=[4, 2, 3])
+        check(padded, layer(vectors, lengths=[4, 2, 3]))
+        torch._dynamo.reset()
     for module, first, rest in ((model, tokens, (4,)), (model.core, vectors, ())):
         try_lengths(module, first, rest, whole)
         try_export(module, first, rest, whole)
@@ -215,3 +224,89 @@ def test_shapes_are_told_on_meta_where_there_is_no_autocast(core):
     model = PositionEncodedRNN(16, core, embedding_size=8, hidden_size=8).to("meta")
     outputs = model(torch.zeros(2, 5, dtype=torch.long, device="meta"), 3)
     assert (outputs.shape, outputs.device.type) == ((2, 3, 16), "meta")
+
+
+@pytest.mark.parametrize("core", CORES.names())
+def test_weights_are_assigned_to_a_network_made_on_meta(core):
+    expected = make(core)
+    with torch.device("meta"):
+        model = PositionEncodedRNN(9, core, embedding_size=8, hidden_size=16)
+    model.load_state_dict(expected.state_dict(), assign=True)
+    same(model(tokens(), 4), expected(tokens(), 4))
+    assert model.double()(tokens(), 4).dtype == torch.float64
+
+
+class Doubled(nn.Linear):
+    def forward(self, inputs):
+        return 2 * super().forward(inputs)
+
+
+@pytest.mark.parametrize("core", ["s4d", "min_gru", "lru", "gated_delta"])
+def test_a_layers_maps_may_be_replaced(core):
+    vectors = torch.randn(2, 5, 16, generator=torch.Generator().manual_seed(3))
+    for path, module in make(core).core.named_modules():
+        if isinstance(module, nn.Linear):
+            model = make(core)
+            plain, _ = model.core(vectors)
+            other = Doubled(module.in_features, module.out_features)
+            other.load_state_dict(model.core.get_submodule(path).state_dict())
+            model.core.set_submodule(path, other)
+            assert not torch.allclose(model.core(vectors)[0], plain), path
+            if path in ("input", "layers.0.enter"):
+                with pytest.raises(ConfigError, match=r"Doubled is invalid in a network.*Adapted"):
+                    model(tokens(), 4)
+
+
+def test_an_embedding_may_be_another_module():
+    model, plain = make("gru"), make("gru")
+    rows = model.embedding.weight
+    model.embedding = nn.Embedding(*rows.shape, padding_idx=0, _weight=rows.detach().clone())
+    same(*(answer(one, tokens())[0] for one in (model, plain)))
+    assert not model.embedding.weight.grad[0].any()
+    assert plain.embedding.weight.grad[0].any()
+    model.embedding.register_forward_hook(lambda module, inputs, found: 0 * found)
+    assert not torch.allclose(model(tokens(), 4), plain(tokens(), 4))
+
+
+@pytest.mark.parametrize(("core", "name"), [("gru", "weight_ih_l0"), ("s4d", "input.weight")])
+def test_weights_that_a_hook_computes_are_refused_in_a_network(core, name):
+    model = make(core)
+    path, _, last = name.rpartition(".")
+    part = model.core.get_submodule(path)
+    prune.l1_unstructured(part, last, 0.5)
+    with pytest.raises(ConfigError, match=r"a hook .* computes weights .*prune.remove"):
+        model(tokens(), 4)
+    prune.remove(part, last)
+    assert model(tokens(), 4).isfinite().all()
+
+
+@both_ways
+@pytest.mark.parametrize("core", ["s4d", "min_gru", "min_lstm", "lru", "gated_delta"])
+def test_transforms_reach_through_large_products(core):
+    layer = make_core(core, 128, 64, None, None)
+    vectors = torch.randn(16, 12, 128, generator=torch.Generator().manual_seed(3))
+
+    def loss(weights):
+        return torch.func.functional_call(layer, weights, (vectors,))[0].square().mean()
+
+    weights = dict(layer.named_parameters())
+    expected = torch.autograd.grad(loss(weights), [*weights.values()])
+    found = torch.func.grad(loss)({name: one.detach() for name, one in weights.items()})
+    for one, other in zip(found.values(), expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-6)
+
+
+def test_a_single_sequence_goes_on_with_a_core_of_ones_own():
+    class Counter(nn.Module):
+        input_size, hidden_size = 8, 4
+
+        def forward(self, inputs, state=None):
+            start = inputs.new_zeros(len(inputs), 4) if state is None else state["sum"]
+            sums = start.unsqueeze(1) + inputs[..., :4].cumsum(1)
+            return sums, {"sum": sums[:, -1]}
+
+    model = PositionEncodedRNN(9, Counter(), Sinusoidal(4), embedding_size=4)
+    ids = tokens()[0]
+    _, state, position = model(ids[:2], return_state=True)
+    outputs, _, _ = model(ids[2:], hx=state, position_offset=position, return_state=True)
+    torch.testing.assert_close(outputs, model(ids)[2:])

@@ -61,7 +61,8 @@ def jacobian(
 
     Args:
         core: Module that recurs, from the zero state.
-        gates: Projected inputs of all steps: `core.project(vectors)`, `model.project(tokens)`.
+        gates: Projected inputs of all steps, `(batch, time, gate)` whatever the core's `batch_first`:
+            `core.project(vectors)`, `model.project(tokens)`.
         source: Step after which the state is taken, counted from 1.
         target: Step of the outputs, those of the top layer.
         memory_budget: Bytes that may be worked with, beside the result.
@@ -72,7 +73,7 @@ def jacobian(
 
     Examples:
         >>> from pernn.cores import LSTM
-        >>> core = LSTM(4, 8)
+        >>> core = LSTM(4, 8, batch_first=True)
         >>> tuple(jacobian(core, core.project(torch.zeros(2, 5, 4)), 1, 5).shape)
         (2, 8, 16)
     """

@@ -108,16 +108,37 @@ class Core(nn.Module):
         Raises:
             ConfigError: If there are not that many features.
         """
+        entry, width = self.input_map(), inputs.shape[-1]
+        if entry is not None and bias and width == self.input_size and not offset:
+            whole: Tensor = entry(inputs)
+            return whole
         weight, shift = self.input_weights(bias=bias)
-        width, columns = inputs.shape[-1], weight.shape[1]
+        columns = weight.shape[1]
         check_columns(self, offset, width, columns)
         if offset or width != columns:
             weight = weight[:, offset : offset + width]
         return linear(inputs, weight, shift)
 
+    def input_map(self) -> nn.Module | None:
+        """Return the module that is the projection, if one is."""
+        return None
+
     def input_weights(self, *, bias: bool) -> tuple[Tensor, Tensor | None]:
-        """Return the projection's weights, and its bias if it is wanted."""
-        raise NotImplementedError(f"{type(self).__name__} needs a method project")
+        """Return the projection's weights, and its bias if it is wanted.
+
+        Raises:
+            ConfigError: If a module of another kind has been put in the linear map's place.
+        """
+        entry, name = self.input_map(), type(self).__name__
+        if entry is None:
+            raise NotImplementedError(f"{name} needs a method project")
+        if not isinstance(entry, nn.Linear) or not _is_linear(entry):
+            raise ConfigError(
+                f"{name}: its input map {type(entry).__name__} is invalid in a network, which "
+                "projects vectors and encodings apart: expected Linear; parametrise its weight by "
+                f"torch.nn.utils.parametrize, or wrap the core: Adapted({name}(...))"
+            )
+        return entry.weight, entry.bias if bias else None
 
     def recur(
         self,
@@ -284,10 +305,12 @@ class Core(nn.Module):
 
 def pack_as(packed: PackedSequence, padded: Float[Tensor, "batch time width"]) -> PackedSequence:
     """Pack sequences of the same lengths in the same order as others."""
-    if packed.sorted_indices is not None:
-        padded = padded[packed.sorted_indices]
-    goes_on = torch.arange(len(padded)) < packed.batch_sizes.unsqueeze(1)
-    return packed._replace(data=padded.transpose(0, 1)[goes_on.to(padded.device)])
+    _, sizes, order, back = packed
+    if order is not None:
+        padded = padded[order]
+    goes_on = torch.arange(len(padded)) < sizes.unsqueeze(1)
+    data = padded.transpose(0, 1)[goes_on.to(padded.device)]
+    return PackedSequence(data, sizes, order, back)
 
 
 def check_sizes(core: nn.Module, **sizes: int) -> None:
@@ -314,12 +337,10 @@ def check_columns(core: nn.Module, offset: int, width: int, columns: int) -> Non
         )
 
 
-def is_transformed(*tensors: Tensor) -> bool:
-    """Return whether `torch.func` differentiates or vectorises one of them."""
-    # A compiler sees through the transforms.
-    return not torch.compiler.is_compiling() and any(
-        map(torch._C._functorch.is_functorch_wrapped_tensor, tensors)
-    )
+def _is_linear(layer: nn.Linear) -> bool:
+    """Return whether a layer computes what its weights say."""
+    own = type(layer).forward in (Linear.forward, nn.Linear.forward)
+    return own and "forward" not in layer.__dict__
 
 
 def map_state(state: Any, change: Callable[[Tensor], Tensor]) -> Any:

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pernn.errors import ConfigError
-from pernn.kernels import linear, without_autocast
+from pernn.kernels import without_autocast
 
 from .core import Linear, check_sizes
 from .stacked import Gates, Layer, Outputs, Stacked
@@ -70,7 +70,7 @@ class GatedDeltaLayer(Layer):
     def forward(self, gates: Gates, state: Tensor, num_outputs: int) -> tuple[Outputs, Tensor]:
         """Return the outputs of the last steps, and the final state."""
         heads, num_steps = len(self.log_decay), gates.shape[0]
-        width = 4 * self.leave.in_features
+        width = gates.shape[2] - 2 * heads
         query, key, value, gate = (
             F.silu(part).unflatten(2, (heads, -1)).permute(1, 2, 0, 3)
             for part in gates[..., :width].chunk(4, dim=2)
@@ -92,7 +92,7 @@ class GatedDeltaLayer(Layer):
         seen = torch.cat(sums, dim=2)[:, :, first:]
         # A weight of the norm would be one of the map that follows.
         shown = F.rms_norm(seen, seen.shape[-1:], eps=TINY) * gate[:, :, first:]
-        left = linear(shown.permute(2, 0, 1, 3).flatten(2), self.leave.weight, self.leave.bias)
+        left = self.leave(shown.permute(2, 0, 1, 3).flatten(2))
         return left.to(gates.dtype), state
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .core import is_transformed
+from pernn.kernels import is_transformed
 
 # `torch.library.custom_op` would load PyTorch's compiler, which takes seconds.
 LIBRARY = torch.library.Library("pernn", "FRAGMENT")

@@ -89,7 +89,7 @@ class LRULayer(Layer):
         states = torch.view_as_real(linear_scan(factors.expand_as(entries), entries, before))
         seen = linear(states[num_steps + 1 - num_outputs :].flatten(2), self.readout)
         active = F.gelu(seen.to(gates.dtype) + gates[num_steps - num_outputs :, :, width:])
-        mixed = linear(active, self.mix.weight, self.mix.bias)
+        mixed = self.mix(active)
         return F.glu(mixed.to(active.dtype), dim=2), states[-1]
 
 

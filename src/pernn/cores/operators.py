@@ -3,9 +3,8 @@
 import torch
 from torch import Tensor
 
-from pernn.kernels import rounds_products
+from pernn.kernels import is_transformed, rounds_products
 
-from .core import is_transformed
 from .scanning import kernels_fit
 
 Size = int | Tensor

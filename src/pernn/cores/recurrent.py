@@ -11,9 +11,9 @@ from torch._subclasses import FakeTensor
 from torch.nn.utils.rnn import PackedSequence
 
 from pernn.errors import ConfigError
-from pernn.kernels import autocast_dtype, linear, rounds_products
+from pernn.kernels import autocast_dtype, is_transformed, linear, rounds_products
 
-from .core import Core, is_transformed, map_state
+from .core import Core, map_state
 from .operators import Size, takes_kernels
 from .projected import Projected
 from .scanning import kernels_fit, scan
@@ -186,7 +186,8 @@ class RecurrentCore(Core):
         outputs, final = self._run_operator(data, hx, int(sizes[0]), sizes)
         if back is not None:
             final = map_state(final, lambda part: part[:, back])
-        return inputs._replace(data=outputs), final
+        # Not `_replace`, from which torch.compile makes another tuple.
+        return PackedSequence(outputs, sizes, order, back), final
 
     def _run_operator(
         self, inputs: Tensor, hx: Any, batch: Size, batch_sizes: Tensor | None = None
@@ -279,8 +280,12 @@ class RecurrentCore(Core):
     ) -> tuple[Float[Tensor, "scored batch hidden"], tuple[Tensor, ...]]:
         """Run one layer: by the compiled kernels where there are any and they fit."""
         weight, kind = self.weight("hh", layer), type(self).__dict__.get("kernel")
-        if kind is not None and kernels_fit(
-            inputs.table, weight, steps=inputs.num_steps, batch=inputs.batch
+        parts = (inputs.table, inputs.encodings, *(state or ()))
+        if (
+            kind is not None
+            # Of one on `meta`, PyTorch would make up the kernel's result.
+            and all(part is None or part.device == weight.device for part in parts)
+            and kernels_fit(inputs.table, weight, steps=inputs.num_steps, batch=inputs.batch)
         ):
             return scan(kind, inputs, weight, self.bias_hn(layer), state, num_outputs)
         self._check_export(inputs.num_steps)

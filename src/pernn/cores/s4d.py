@@ -102,9 +102,9 @@ class S4D(Core):
         for layer in self.layers:
             cast(S4DLayer, layer).reset_parameters(generator)
 
-    def input_weights(self, *, bias: bool) -> tuple[Tensor, Tensor | None]:
-        """Return those of the linear map before the layers."""
-        return self.input.weight, self.input.bias if bias else None
+    def input_map(self) -> nn.Module:
+        """Return the linear map before the layers."""
+        return self.input
 
     def recur(
         self,
@@ -161,7 +161,8 @@ class S4D(Core):
 
     def linearisation(self) -> type[StateSpaceJacobian] | None:
         """Return the closed form of a single layer."""
-        return StateSpaceJacobian if self.num_layers == 1 else None
+        is_known = self.num_layers == 1 and type(self.layers[0].mix) is Linear
+        return StateSpaceJacobian if is_known else None
 
     def extra_repr(self) -> str:
         """Return the sizes for `repr`, as PyTorch's modules do."""

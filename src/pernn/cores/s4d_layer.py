@@ -9,7 +9,7 @@ from jaxtyping import Complex, Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pernn.kernels import linear, rounding_products, rounds_products, without_autocast
+from pernn.kernels import rounding_products, rounds_products, without_autocast
 
 from .core import Linear
 
@@ -84,7 +84,7 @@ class S4DLayer(nn.Module):
                 )
             skipped = self.skip[:, None, None] * inputs[:, :, first:]
             active = F.gelu((sums + skipped).permute(2, 1, 0).contiguous())
-        mixed = linear(active, self.mix.weight, self.mix.bias)
+        mixed = self.mix(active)
         outputs = F.glu(mixed.to(active.dtype), dim=2)
         return outputs, None if final is None else torch.view_as_real(final.transpose(0, 1))
 

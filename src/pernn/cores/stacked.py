@@ -92,10 +92,9 @@ class Stacked(Core):
         for layer in self._layers:
             layer.reset_parameters(generator)
 
-    def input_weights(self, *, bias: bool) -> tuple[Tensor, Tensor | None]:
-        """Return those of the first layer's linear map."""
-        enter = self._layers[0].enter
-        return enter.weight, enter.bias if bias else None
+    def input_map(self) -> nn.Module:
+        """Return the first layer's linear map."""
+        return self._layers[0].enter
 
     def recur(
         self,

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from typing import Any, Literal
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -53,7 +53,7 @@ class Encoding(nn.Module, ABC):
 
     def forward(
         self,
-        inputs: "Float[Tensor, '*shape width'] | int",
+        inputs: "Shaped[Tensor, '*shape width'] | int",
         num_queries: int = 0,
         *,
         position_offset: int = 0,
@@ -76,7 +76,7 @@ class Encoding(nn.Module, ABC):
         check_offset(position_offset)
         encodings = self._scaled(position_offset, position_offset + inputs)
         if self.masked is None:
-            return encodings
+            return encodings.clone()  # a caller may change it in place
         in_output = torch.arange(inputs, device=encodings.device) >= inputs - num_queries
         silent = in_output if self.masked == "output" else ~in_output
         return encodings.masked_fill(silent.unsqueeze(1), 0.0)
@@ -96,7 +96,7 @@ class Encoding(nn.Module, ABC):
 
     def join(
         self,
-        vectors: Float[Tensor, "*shape width"],
+        vectors: Shaped[Tensor, "*shape width"],
         num_queries: int = 0,
         *,
         position_offset: "int | Int[Tensor, ' batch']" = 0,
@@ -118,14 +118,19 @@ class Encoding(nn.Module, ABC):
             Vectors of `joined_size(width)`.
 
         Raises:
-            ConfigError: If there are other axes than these, or there is not one integer offset
-                for each sequence.
+            ConfigError: If there are other axes than these, the vectors are integers, or there is
+                not one integer offset for each sequence.
         """
         refuse_trace()
         if vectors.dim() not in (2, 3):
             raise ConfigError(
                 f"{type(self).__name__}: the vectors' shape is invalid: expected (batch, time, "
                 f"width) or (time, width), got {tuple(vectors.shape)}"
+            )
+        if self.size and not (vectors.is_floating_point() or vectors.is_complex()):
+            raise ConfigError(
+                f"{type(self).__name__}: the vectors' type is invalid: expected floating point, to "
+                f"which encodings are rounded, got {vectors.dtype}; convert them with .float()"
             )
         joined = torch.cat([vectors] * self.embedding_copies, dim=-1)
         if not self.size:
@@ -141,7 +146,7 @@ class Encoding(nn.Module, ABC):
         else:
             encodings = self(num_steps, num_queries, position_offset=position_offset)
             encodings = encodings.unsqueeze(1) if time_first else encodings
-        encodings = encodings.to(vectors.dtype)
+        encodings = encodings.to(vectors if vectors.is_meta else vectors.dtype)
         if self.combine == "add":
             return joined + encodings
         return torch.cat([joined, encodings.expand(*vectors.shape[:-1], -1)], dim=-1)
@@ -198,6 +203,31 @@ class Encoding(nn.Module, ABC):
         combine = f", combine={self.combine!r}" if self.combine != "concat" else ""
         masked = f", masked={self.masked!r}" if self.masked is not None else ""
         return f"{self.size}{combine}{masked}" if self.size else ""
+
+
+class Computed(Encoding):
+    """An encoding without weights, which has to be told where it lives."""
+
+    anchor: Tensor
+
+    def __init__(self, size: int, **placement: Any) -> None:
+        super().__init__(size, **placement)
+        # Tells where the module lives and in which precision.
+        self.register_buffer("anchor", torch.empty(0), persistent=False)
+
+    @property
+    def place(self) -> Tensor:
+        """An empty tensor of the device and type of the vectors.
+
+        On `meta` they are computed on the CPU: `load_state_dict(assign=True)` brings weights to
+        a network made there, and no buffer that no file has.
+        """
+        anchor = self.anchor
+        return torch.empty(0, dtype=anchor.dtype, device="cpu") if anchor.is_meta else anchor
+
+    def _apply(self, *args: Any, **options: Any) -> nn.Module:
+        self.anchor = self.place  # there is nothing on `meta` that could be moved
+        return super()._apply(*args, **options)  # type: ignore[no-untyped-call,no-any-return]
 
 
 def check_offset(position_offset: Any) -> None:

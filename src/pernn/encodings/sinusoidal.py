@@ -16,14 +16,14 @@ from torch._subclasses import FakeTensor
 
 from pernn.errors import ConfigError
 
-from .encoding import Encoding
+from .encoding import Computed
 from .oscillators import oscillator_problem
 
 LONGEST_TABLE = 2**14
 """Steps that are kept; of later ones those that are asked for are computed anew."""
 
 
-class Sinusoidal(Encoding):
+class Sinusoidal(Computed):
     """Sinusoidal encoding of unit norm, for any number of steps.
 
     Args:
@@ -47,8 +47,6 @@ class Sinusoidal(Encoding):
         (2, 5, 12)
     """
 
-    anchor: Tensor
-
     def __init__(
         self,
         size: int | None = None,
@@ -60,6 +58,10 @@ class Sinusoidal(Encoding):
         phases: Sequence[float] | None = None,
         base: float | None = None,
     ) -> None:
+        frequencies, phases = (
+            None if given is None else [float(value) for value in given]
+            for given in (frequencies, phases)
+        )
         if size is None:
             size = 2 * len(frequencies or ())
         super().__init__(size, combine=combine, masked=masked)
@@ -73,8 +75,6 @@ class Sinusoidal(Encoding):
         if problem := oscillator_problem(size, frequencies, phases, base):
             raise ConfigError(f"Sinusoidal: {problem}")
         self.layout, self.frequencies, self.phases, self.base = layout, frequencies, phases, base
-        # Tells where the module lives and in which precision; frequencies stay in float64.
-        self.register_buffer("anchor", torch.empty(0), persistent=False)
         self._table = torch.empty(0, size)
 
     def vectors(self, num_steps: int) -> Float[Tensor, "time size"]:
@@ -82,11 +82,8 @@ class Sinusoidal(Encoding):
         if torch.compiler.is_compiling():
             # What is traced must not outlive the trace, nor depend on what was asked before.
             return self._compute(0, num_steps)
-        table = self._table
-        if len(table) < num_steps or (table.device, table.dtype) != (
-            self.anchor.device,
-            self.anchor.dtype,
-        ):
+        table, place = self._table, self.place
+        if len(table) < num_steps or (table.device, table.dtype) != (place.device, place.dtype):
             # Asked for one more step at a time, as in generation, the table grows by doubling.
             grown = 2 * len(table) if 0 < len(table) < num_steps <= 2 * len(table) else num_steps
             table = self._compute(0, grown)
@@ -131,4 +128,4 @@ class Sinusoidal(Encoding):
             [angles.sin(), angles.cos()], dim=2 if self.layout == "interleaved" else 1
         )
         unit = waves.reshape(end - first, self.size) / math.sqrt(self.size / 2)
-        return unit.to(self.anchor)
+        return unit.to(self.place)

@@ -28,6 +28,14 @@ class _Table(Encoding):
             )
         return self.weight[:num_steps]
 
+    @torch.no_grad()
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw the table."""
+        self.weight.copy_(self._drawn(generator))
+
+    def _drawn(self, generator: torch.Generator | None) -> Tensor:
+        return torch.randn(self.weight.shape, generator=generator)
+
 
 class Learned(_Table):
     """A trainable encoding, initially N(0, 1), of norm about √D.
@@ -55,7 +63,8 @@ class Learned(_Table):
     ) -> None:
         super().__init__(size, combine=combine, masked=masked)
         self.normalize = normalize
-        self.weight = nn.Parameter(torch.randn(num_positions, size, generator=generator))
+        self.weight = nn.Parameter(torch.empty(num_positions, size))
+        self.reset_parameters(generator)
 
     def vectors(self, num_steps: int) -> Float[Tensor, "time size"]:
         """Return the first rows of the table, normalised if asked."""
@@ -86,5 +95,8 @@ class Random(_Table):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__(size, combine=combine, masked=masked)
-        points = torch.randn(num_positions, size, generator=generator)
-        self.register_buffer("weight", F.normalize(points, dim=1))
+        self.register_buffer("weight", torch.empty(num_positions, size))
+        self.reset_parameters(generator)
+
+    def _drawn(self, generator: torch.Generator | None) -> Tensor:
+        return F.normalize(super()._drawn(generator), dim=1)

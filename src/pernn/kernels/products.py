@@ -112,6 +112,14 @@ def rounds_products(device: torch.device) -> bool:
     return device.type == "cpu" and _rounds.get()
 
 
+def is_transformed(*tensors: Tensor) -> bool:
+    """Return whether `torch.func` differentiates or vectorises one of them."""
+    # A compiler sees through the transforms.
+    return not torch.compiler.is_compiling() and any(
+        map(torch._C._functorch.is_functorch_wrapped_tensor, tensors)
+    )
+
+
 def rounded(values: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     """Return the nearest bfloat16 numbers, ties to even, as float32."""
     return values.bfloat16().float()
@@ -168,6 +176,10 @@ def linear(
     rows = inputs.reshape(-1, inputs.shape[-1])
     rounds = _rounds_factors(rows)
     if not rounds and _units_for(rows, weight.t(), None, rounds=False)[0] is None:
+        return F.linear(inputs, weight, bias)
+    if is_transformed(rows, weight):
+        if rounds:
+            inputs, weight = rounded(inputs), rounded(weight)
         return F.linear(inputs, weight, bias)
     found: Tensor = _Linear.apply(rows, weight, bias, rounds)  # type: ignore[no-untyped-call]
     return found.view(*inputs.shape[:-1], weight.shape[0])

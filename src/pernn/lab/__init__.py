@@ -9,9 +9,9 @@ from pernn.lazy import exports
 
 if TYPE_CHECKING:
     from .comparisons import compare as compare
+    from .lookup import load_curves as load_curves, load_results as load_results
     from .runs import RunSpec as RunSpec, execute as execute, load_model as load_model
     from .sweeps import run as run
-    from .trials import load_curves as load_curves, load_results as load_results
 
 __getattr__ = exports(__name__)
 

@@ -1,9 +1,11 @@
 """Sweeps of a results directory, found by name, and how they stand."""
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pernn.errors import ConfigError, MachineError, PernnError, StoreError
 from pernn.lab.config import own_parts_off, suggestion
@@ -24,6 +26,18 @@ from pernn.lab.store import (
     where_published,
 )
 from pernn.lab.sweeps import Plan, name_sweep, plan_again, plan_sweep
+from pernn.lab.trials import (
+    Trial,
+    beside,
+    frame_of,
+    gather,
+    read_published,
+    settings_of,
+    to_frame,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def read_sweep(root: Path, name: str) -> Sweep:
@@ -269,3 +283,89 @@ def name_run(root: Path, run: str) -> str:
     """Return a run's label and fingerprint."""
     label = label_run(root, run)
     return run if label == run else f"{label} ({run})"
+
+
+def load_results(
+    results: str | Path = "results", sweep: str | None = None, *, table: str | None = None
+) -> "pd.DataFrame":
+    """Return finished trials: spec by dotted path beside metrics.
+
+    Trials of different experiments do not compare: name a sweep, or select by the column `sweeps`.
+
+    Args:
+        results: Results directory, or a folder of published trials, such as `evidence`.
+        sweep: Only its trials; see `pernn status` for the names. All if absent.
+        table: If given, one row per row of this table of each trial, such as `by_update`.
+
+    Returns:
+        Columns `run`, `sweeps` (names, separated by commas; of published trials the sweep that is
+        named and those in whose files they lie), those of the spec, and the metrics;
+        also `updates_to_0.5` … `updates_to_0.95`, the updates until the training accuracy first
+        reached a level, all of them where `updates_to_0.5_censored` … is true: it never did.
+
+    Raises:
+        ConfigError: If there is no such directory or sweep, or no trial has the table.
+        MachineError: If pyarrow is missing, for published trials.
+    """
+    root = Path(results)
+    trials = _published_in(root, sweep)
+    found = gather(root, _runs_of(root, sweep)) if trials is None else trials
+    return to_frame(found, root, table, sweep)
+
+
+def load_curves(results: str | Path = "results", sweep: str | None = None) -> "pd.DataFrame":
+    """Return the lines of all trials' `metrics.jsonl`, of unfinished ones too.
+
+    The frame is in memory as a whole: ten million lines of ten metrics are about a gigabyte.
+
+    Args:
+        results: Results directory, or a folder of published trials, whose curves are thinned.
+        sweep: Only its trials; all if absent.
+
+    Returns:
+        Columns `run`, the values of the specs that differ between trials, `update`, `kind` (`train`
+        or `test`) and the metrics; a row per line.
+
+    Raises:
+        ConfigError: If there is no such directory or sweep.
+        MachineError: If pyarrow is missing, for published trials.
+    """
+    root = Path(results)
+    trials = _published_in(root, sweep)
+    if trials is None:  # unfinished ones have no result
+        runs = [(run, RunDirectory(root, run).read_spec() or {}) for run in _runs_of(root, sweep)]
+        trials = [Trial(run, spec, {}, {}, {}, root=root) for run, spec in runs]
+    settings = settings_of(trials)
+    settings = settings.where(settings.notna())
+    varying = [key for key in settings if settings[key].map(str).nunique() > 1]
+    frame = frame_of((one.run, line) for one in trials for line in one.lines())
+    return beside(frame, settings[varying].infer_objects())
+
+
+def _runs_of(root: Path, sweep: str | None) -> Sequence[str]:
+    return list_runs(root) if sweep is None else load_sweep(root, sweep).runs
+
+
+def _published_in(folder: Path, sweep: str | None) -> list[Trial] | None:
+    """Return published trials, all or those of a sweep; nothing where none are published."""
+    if not folder.is_dir():
+        raise ConfigError(
+            f"{folder} is not a directory: expected a results directory or published trials"
+        )
+    sweeps = {path.stem: path for path in list_publications(folder)}
+    if not sweeps:
+        return None
+    if sweep is None:
+        return read_published(folder)
+    if sweep not in sweeps:
+        raise ConfigError(f"{folder} has no sweep {sweep!r} (published: {', '.join(sweeps)})")
+    own = describe_publication(sweeps[sweep])
+    try:
+        # Trials that sweeps share lie in the file of one of them.
+        plan = plan_again(own).taking(
+            lambda runs: {one.run: one for one in read_published(folder, runs)}, folder
+        )
+    except ConfigError as error:
+        warnings.warn(f"{sweep}: only trials of its own file were found: {error}", stacklevel=3)
+        return read_published(folder, own.runs)
+    return list(plan.published.values())

@@ -28,7 +28,6 @@ from pernn.lab.store import (
     gc_paused,
     is_done,
     list_publications,
-    list_runs,
     list_sweeps,
     load_pyarrow,
     load_sweep,
@@ -462,7 +461,7 @@ def lines_of(trials: Iterable[Trial], num_points: int | None = None) -> "pd.Data
     Returns:
         Columns `run`, `kind`, `update` and what was measured.
     """
-    lines = _frame_of(
+    lines = frame_of(
         (one.run, line)
         for one in trials
         for line in one.lines(thinned=num_points is not None)
@@ -517,7 +516,7 @@ def beside(lines: "pd.DataFrame", settings: "pd.DataFrame") -> "pd.DataFrame":
     return pd.concat([lines[["run"]], more, lines.drop(columns="run")], axis=1)
 
 
-def _frame_of(lines: Iterable[tuple[str, Mapping[str, Any]]]) -> "pd.DataFrame":
+def frame_of(lines: Iterable[tuple[str, Mapping[str, Any]]]) -> "pd.DataFrame":
     """Return lines of runs as columns, which are far shorter than dictionaries."""
     import pandas as pd
 
@@ -527,91 +526,25 @@ def _frame_of(lines: Iterable[tuple[str, Mapping[str, Any]]]) -> "pd.DataFrame":
     return pd.concat(chunks, ignore_index=True) if chunks else pd.DataFrame()
 
 
-def load_results(
-    results: str | Path = "results", sweep: str | None = None, *, table: str | None = None
+def to_frame(
+    trials: Sequence[Trial], root: Path, table: str | None, sweep: str | None = None
 ) -> "pd.DataFrame":
-    """Return finished trials: spec by dotted path beside metrics.
-
-    Trials of different experiments do not compare: name a sweep, or select by the column `sweeps`.
-
-    Args:
-        results: Results directory, or a folder of published trials, such as `evidence`.
-        sweep: Only its trials; see `pernn status` for the names. All if absent.
-        table: If given, one row per row of this table of each trial, such as `by_update`.
-
-    Returns:
-        Columns `run`, `sweeps` (names, separated by commas), those of the spec, and the metrics;
-        also `updates_to_0.5` … `updates_to_0.95`, the updates until the training accuracy first
-        reached a level, all of them where `updates_to_0.5_censored` … is true: it never did.
-
-    Raises:
-        ConfigError: If there is no such directory or sweep, or no trial has the table.
-        MachineError: If pyarrow is missing, for published trials.
-    """
-    root = Path(results)
-    trials = _published_in(root, sweep)
-    return to_frame(gather(root, _runs_of(root, sweep)) if trials is None else trials, root, table)
-
-
-def to_frame(trials: Sequence[Trial], root: Path, table: str | None) -> "pd.DataFrame":
-    """Return trials as `load_results` does, and a folder's sweeps."""
+    """Return trials as `load_results` does, of a sweep if one is named."""
     import pandas as pd
 
     records, names = [one.row() for one in trials], _sweeps_of(root)
     if table is not None:
         require_table(records, table)
+    own = [] if sweep is None else [sweep]
     rows = [
-        {"run": row["run"], "sweeps": ", ".join(names.get(row["run"], ())), **row}
+        {
+            "run": row["run"],
+            "sweeps": ", ".join(dict.fromkeys([*names.get(row["run"], ()), *own])),
+            **row,
+        }
         for row in unroll(records, table)
     ]
     return pd.DataFrame([{k: v for k, v in row.items() if k != "tables"} for row in rows])
-
-
-def load_curves(results: str | Path = "results", sweep: str | None = None) -> "pd.DataFrame":
-    """Return the lines of all trials' `metrics.jsonl`, of unfinished ones too.
-
-    The frame is in memory as a whole: ten million lines of ten metrics are about a gigabyte.
-
-    Args:
-        results: Results directory, or a folder of published trials, whose curves are thinned.
-        sweep: Only its trials; all if absent.
-
-    Returns:
-        Columns `run`, the values of the specs that differ between trials, `update`, `kind` (`train`
-        or `test`) and the metrics; a row per line.
-
-    Raises:
-        ConfigError: If there is no such directory or sweep.
-        MachineError: If pyarrow is missing, for published trials.
-    """
-    root = Path(results)
-    trials = _published_in(root, sweep)
-    if trials is None:  # unfinished ones have no result
-        runs = [(run, RunDirectory(root, run).read_spec() or {}) for run in _runs_of(root, sweep)]
-        trials = [Trial(run, spec, {}, {}, {}, root=root) for run, spec in runs]
-    settings = settings_of(trials)
-    settings = settings.where(settings.notna())
-    varying = [key for key in settings if settings[key].map(str).nunique() > 1]
-    frame = _frame_of((one.run, line) for one in trials for line in one.lines())
-    return beside(frame, settings[varying].infer_objects())
-
-
-def _runs_of(root: Path, sweep: str | None) -> Sequence[str]:
-    return list_runs(root) if sweep is None else load_sweep(root, sweep).runs
-
-
-def _published_in(folder: Path, sweep: str | None) -> list[Trial] | None:
-    """Return published trials, all or those of a sweep; nothing where none are published."""
-    if not folder.is_dir():
-        raise ConfigError(
-            f"{folder} is not a directory: expected a results directory or published trials"
-        )
-    sweeps = {path.stem: path for path in list_publications(folder)}
-    if not sweeps:
-        return None
-    if sweep is not None and sweep not in sweeps:
-        raise ConfigError(f"{folder} has no sweep {sweep!r} (published: {', '.join(sweeps)})")
-    return read_published(folder) if sweep is None else [*_of_file(sweeps[sweep]).values()]
 
 
 def _sweeps_of(root: Path) -> dict[str, list[str]]:

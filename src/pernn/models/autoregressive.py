@@ -3,7 +3,6 @@
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from pernn.cores import Projected
 from pernn.encodings import Encoding
@@ -139,15 +138,15 @@ class AutoregressiveRNN(PositionEncodedRNN):
                 f"prompt is invalid: expected (batch, time), got {tuple(prompt.shape)}"
             )
         self.check_inputs(prompt)
-        rows, start = self._rows(), prompt.shape[1]
+        start = prompt.shape[1]
         inputs = super().prepare(prompt).plus(self._phases(start, 1))
         outputs, state = self.core.recur(inputs.gates().transpose(0, 1))
         logits = [self.output_layer(outputs[:, -1])]
         last = self._phases(1, 1)
         encodings = self.project_encoding(start + num_outputs - 1, 0)
         for step in range(start, start + num_outputs - 1):
-            tokens = F.embedding(logits[-1].argmax(dim=1), rows)
-            gate = self.core.project(tokens) + last
+            tokens = self.embedding(logits[-1].argmax(dim=1))
+            gate = self.core.project(self._repeat(tokens)) + last
             if encodings is not None:
                 gate = gate + encodings[step]
             outputs, state = self.core.recur(gate.unsqueeze(1), state)

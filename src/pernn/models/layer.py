@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from pernn.cores import pack_as
+from pernn.cores import Core, pack_as
 from pernn.encodings import Encoding
 from pernn.errors import ConfigError
 
@@ -124,7 +124,7 @@ class PositionEncoded(nn.Module):
         steps = vectors.shape[time]
         ends: int | Tensor = steps
         is_padded = lengths is not None or (left is not None and bool(left.any()))
-        if not is_padded or not vectors.numel():
+        if not is_padded or 0 in vectors.shape[:-1]:
             joined = self._join(vectors, offset, None, batch_first=self.batch_first)
             outputs, final = self.layer(joined, hx)
         else:
@@ -199,6 +199,8 @@ class PositionEncoded(nn.Module):
         try:
             found, final = self.layer(packed, hx)
         except (AttributeError, TypeError) as error:
+            if isinstance(self.layer, nn.RNNBase | Core):
+                raise  # it takes them: something else is wrong
             raise ConfigError(
                 f"PositionEncoded: {type(self.layer).__name__} takes no PackedSequence, which "
                 f"lengths and padding on the left need ({error})"

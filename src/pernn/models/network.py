@@ -170,7 +170,8 @@ class EncodedNetwork(nn.Module, ABC):
                 there is none.
             scored: Which of those steps to give outputs for, all if absent. What is not scored is
                 not read out, which is most of the work where the vocabulary is large.
-            hx: State to begin with, as the core returns it; zeros if absent.
+            hx: State to begin with, as the network returns it; zeros if absent. That of a single
+                sequence has no batch axis, unless the core is a module of one's own.
             position_offset: Position of the first step; needed with `hx`: 0 where a sequence
                 begins, what the call before returned where it goes on.
             return_state: Whether to return state and position too.
@@ -187,8 +188,11 @@ class EncodedNetwork(nn.Module, ABC):
         check_transforms(tokens)
         self.check_inputs(tokens)
         is_single = tokens.dim() == (2 if isinstance(self.embedding, nn.Linear) else 1)
+        # A state of one's own may have its batch axis anywhere, so it keeps it.
+        drops_axis = is_single and not isinstance(self.core, Adapted)
         if is_single:
             tokens, scored = tokens.unsqueeze(0), None if scored is None else scored.unsqueeze(0)
+        if drops_axis:
             hx = map_state(hx, lambda part: part.unsqueeze(1))
         check_position(hx, position_offset, self.encoding)
         if isinstance(position_offset, Tensor):
@@ -211,7 +215,7 @@ class EncodedNetwork(nn.Module, ABC):
             outputs = outputs.squeeze(0)
         if not return_state:
             return outputs
-        if is_single:
+        if drops_axis:
             final = map_state(final, lambda part: part.squeeze(1))
         return outputs, final, position
 
@@ -291,6 +295,8 @@ class EncodedNetwork(nn.Module, ABC):
         if not self.encoding.size:
             return None
         encodings = self.encoding(num_steps, num_queries, position_offset=position_offset)
+        if self.output_layer.weight.is_meta:
+            encodings = encodings.to("meta")
         concatenated = self.encoding.combine == "concat"
         offset = self.joined_size - self.encoding.size if concatenated else 0
         return self.core.project(encodings, offset=offset, bias=False)
@@ -400,10 +406,28 @@ def run_core(
     has no call that could be hooked.
     """
     if isinstance(core, Core):
+        for part in (core, core.input_map()):
+            refuse_late_weights(part)
         found: tuple[Tensor, Any] = core(inputs, state, num_outputs=num_outputs)
         return found
     outputs, final = core.recur(inputs.gates().transpose(0, 1), state)
     return outputs if num_outputs is None else outputs[:, inputs.num_steps - num_outputs :], final
+
+
+def refuse_late_weights(part: nn.Module | None) -> None:
+    """Refuse weights that a hook computes too late.
+
+    Raises:
+        ConfigError: If there are some.
+    """
+    if part is None or not part._forward_pre_hooks:
+        return
+    if any(isinstance(value, Tensor) for value in vars(part).values()):
+        raise ConfigError(
+            f"{type(part).__name__}: a hook (as of torch.nn.utils.prune and weight_norm) computes "
+            "weights when it is called, but a network projects inputs before: use "
+            "torch.nn.utils.parametrizations, or make pruning permanent (prune.remove)"
+        )
 
 
 def count_outputs(num_steps: int, num_queries: int, num_scored: int | None) -> int:

@@ -121,16 +121,22 @@ class PositionEncodedRNN(EncodedNetwork):
                 "with num_extra_rows=1"
             )
         batch, input_time = tokens.shape
-        rows, by_time = self._rows(), tokens.t()
         # Without queries any row does: it is shown at no step.
         query_row = self.vocab_size if num_queries else 0
-        shown: Tensor | None = by_time
-        # A program that is compiled or exported has one way for any number of tokens.
-        if not torch.compiler.is_compiling() and len(rows) > tokens.numel():
-            vectors = F.embedding(by_time, rows).flatten(0, 1)
-            if num_queries:
-                vectors = torch.cat([vectors, rows[query_row].unsqueeze(0)])
-            rows, shown, query_row = vectors, None, len(vectors) - 1 if num_queries else 0
+        shown: Tensor | None = tokens.t()
+        if not _is_usual(self.embedding):
+            ids = F.pad(tokens.t().flatten(), (0, int(num_queries > 0)), value=query_row)
+            rows, shown = self._repeat(self.embedding(ids)), None
+        else:
+            rows = self._repeat(self.embedding.weight)
+            # A program that is compiled or exported has one way for any number of tokens.
+            if not torch.compiler.is_compiling() and len(rows) > tokens.numel():
+                vectors, shown = F.embedding(tokens.t(), rows).flatten(0, 1), None
+                if num_queries:
+                    vectors = torch.cat([vectors, rows[query_row].unsqueeze(0)])
+                rows = vectors
+        if shown is None:
+            query_row = len(rows) - 1 if num_queries else 0
         encodings = self.project_encoding(input_time + num_queries, num_queries, position_offset)
         return Projected(
             self.core.project(rows), batch, input_time, num_queries, shown, query_row, encodings
@@ -167,7 +173,7 @@ class PositionEncodedRNN(EncodedNetwork):
                 "expected at least one token, and a temperature of at least 0, got "
                 f"{num_tokens} and {temperature}"
             )
-        end = len(self.embedding.weight)
+        end = self.vocab_size + self.num_extra_rows
         if prompt.dim() != 2 or not prompt.numel() or prompt.dtype not in ID_TYPES:
             raise ConfigError(
                 "prompt is invalid: expected integers of shape (batch, time), at least one each, "
@@ -216,9 +222,8 @@ class PositionEncodedRNN(EncodedNetwork):
         weights = [embedding.weight, core.weight("ih", 0), core.weight("hh", 0)]
         weights += [layer.weight, layer.bias, *biases]
         is_usual = (
-            (type(self), type(embedding), type(layer)) == (PositionEncodedRNN, nn.Embedding, Linear)
-            and (embedding.padding_idx, embedding.max_norm) == (None, None)
-            and not (embedding.sparse or embedding.scale_grad_by_freq)
+            (type(self), type(layer)) == (PositionEncodedRNN, Linear)
+            and _is_usual(embedding)
             and (encoding.combine == "concat" or not encoding.size)
             and (self.num_extra_rows > 0 or not num_queries)
             and not _has_any_global_hook()
@@ -268,9 +273,22 @@ class PositionEncodedRNN(EncodedNetwork):
                 f"{sign}, got {wrong}{advice if sign and wrong == query else ''}"
             )
 
-    def _rows(self) -> Float[Tensor, "rows width"]:
-        """Return the embedding as the input has it, twice for `repeated_embedding`."""
-        return torch.cat([self.embedding.weight] * self.encoding.embedding_copies, dim=1)
+    def _repeat(self, rows: Tensor) -> Float[Tensor, "rows width"]:
+        """Return rows of the embedding as the input has them, twice for `repeated_embedding`."""
+        copies = self.encoding.embedding_copies
+        return rows if copies == 1 else torch.cat([rows] * copies, dim=1)
+
+
+def _is_usual(embedding: nn.Module) -> bool:
+    """Return whether an embedding is a look-up in its weight, of which nobody wants to hear."""
+    return (
+        isinstance(embedding, nn.Embedding)
+        and type(embedding).forward is nn.Embedding.forward
+        and (embedding.padding_idx, embedding.max_norm) == (None, None)
+        and not (embedding.sparse or embedding.scale_grad_by_freq)
+        and not any(getattr(embedding, name) for name in HOOKS)
+        and "forward" not in embedding.__dict__
+    )
 
 
 def _is_plain(weight: Tensor) -> bool:
