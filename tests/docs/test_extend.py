@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -22,8 +23,11 @@ from pernn.lab.cores import CORES
 from pernn.lab.encodings import ENCODINGS
 from pernn.lab.experiments import find_experiment
 from pernn.lab.interfaces import BatchStream
+from pernn.lab.reports import Report
 from pernn.lab.reports.texts import Labels
+from pernn.lab.runners import InlineRunner
 from pernn.lab.runs import load_model
+from pernn.lab.sweeps import run
 from pernn.lab.tasks import TASKS, Rule
 from pernn.models import AutoregressiveRNN, PlainRNN, PositionEncodedRNN
 from test_config import Point
@@ -228,6 +232,16 @@ def test_the_experiment_runs_and_is_judged_from_python(pasted, tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     module = pasted("experiment")
     exec(recipe("experiment")[1], vars(module))  # noqa: S102
+    for name, said in (("sorting", "that pernn does not use itself"), ("Two words", "letters")):
+        with pytest.raises(ConfigError, match=said):
+            run(replace(module.EXPERIMENT, name=name), runner=InlineRunner(device="cpu"))
+    layout = replace(module.EXPERIMENT.figure, metrics=("token_acuracy",), contrast=None)
+    unlike = replace(module.EXPERIMENT, figure=layout)
+    found = Report(unlike, "demo", module.records, module.specs, "see above")
+    assert found.lacking == [
+        "no trial has a column 'token_acuracy', did you mean 'token_accuracy'?"
+    ]
+    assert found.lacking[0] in found.markdown("svg")
     assert "'too few seeds', 'too few seeds'" in capsys.readouterr().out  # of one seed
     assert len(module.records) == 8
     assert module.report.page.is_file()
