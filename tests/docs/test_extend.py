@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 import torch
 
@@ -323,6 +324,31 @@ def test_the_task_is_shown_by_its_place(tmp_path):
     refused = call("show", "copying:Nothing", cwd=tmp_path)
     assert refused.returncode == 2
     assert "module 'copying' has no attribute 'Nothing'" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (
+            "inputs.astype(np.float32)",
+            r"got float32 of shape \(8, 5\)",
+        ),
+        ("inputs[:, :, None]", r"got int64 of shape \(8, 5, 1\)"),
+        ("inputs[1:]", r"got int64 of shape \(7, 5\)"),
+        ("inputs + 1", "got ids in 0 … 4"),
+        ("inputs - 1", "got ids in -1 … 2"),
+        ("None", "got NoneType"),
+    ],
+)
+def test_targets_that_are_no_ids_are_named_with_their_rule(pasted, made, said):
+    module = pasted("task")
+    vars(module)["Copy"].targets = eval(f"lambda self, inputs: {made}", vars(module))  # noqa: S307
+    task = module.CopyConfig(vocab_size=4, length=5, num_held_out=8).build()
+    inputs = np.arange(40).reshape(8, 5) % 4
+    with pytest.raises(
+        ConfigError, match=f"rule Copy is invalid: expected .* 8 rows .* 0 … 3, {said}"
+    ):
+        task.batch(inputs)
 
 
 def test_a_registered_experiment_is_checked(pasted, monkeypatch):
