@@ -90,11 +90,18 @@ def test_a_part_that_has_a_kind_keeps_the_place_that_named_it():
         ("pernn.lab.config:Config", "must be a subclass of CoreConfig"),
         ("plainparts:PlainConfig", "cannot be imported: SyntaxError: "),
         (":", "Empty module name"),
+        ("unbuilt.py:X", "expected a module, got a file: write unbuilt:X$"),
+        ("importing:X", "No module named 'torhc'$"),
+        ("unbuilt:X", "'unbuilt:X' must define build$"),
     ],
 )
 def test_a_place_that_holds_no_part_is_refused(module, tmp_path, place, said):
     module()
     (tmp_path / "plainparts.py").write_text("def")
+    (tmp_path / "importing.py").write_text("import torhc")
+    (tmp_path / "unbuilt.py").write_text(
+        "from pernn.lab.cores import CoreConfig\nclass X(CoreConfig): pass"
+    )
     sys.modules.pop("plainparts", None)
     importlib.invalidate_caches()
     with pytest.raises(ConfigError, match=said):
@@ -153,16 +160,20 @@ class NoiseConfig(PositionalEncodingConfig):
 
 
 @pytest.mark.parametrize(
-    "vectors",
+    ("vectors", "said"),
     [
-        "torch.randn(num_steps, self.size)",
-        "(torch.arange(num_steps) / num_steps).unsqueeze(1).expand(-1, self.size)",
+        ("torch.randn(num_steps, self.size)", "the same at every call"),
+        (
+            "(torch.arange(num_steps) / num_steps).unsqueeze(1).expand(-1, self.size)",
+            "the same at every call",
+        ),
+        ("torch.ones(num_steps, self.size).double()", "expected torch.float32, got torch.float64"),
     ],
 )
-def test_an_encoding_whose_vectors_are_not_of_the_steps_alone_is_refused(module, vectors):
+def test_an_encoding_whose_vectors_are_not_of_the_steps_alone_is_refused(module, vectors, said):
     module(SOURCE + DRAWN.replace("VECTORS", vectors))
     spec = tiny().override({"encoding.kind": "plainparts:NoiseConfig"})
-    with pytest.raises(ConfigError, match="the same at every call"):
+    with pytest.raises(ConfigError, match=said):
         build(spec, CPU)
 
 
