@@ -6,9 +6,11 @@ import os
 import re
 import sys
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 import torch
 
@@ -22,8 +24,11 @@ from pernn.lab.cores import CORES
 from pernn.lab.encodings import ENCODINGS
 from pernn.lab.experiments import find_experiment
 from pernn.lab.interfaces import BatchStream
+from pernn.lab.reports import Report
 from pernn.lab.reports.texts import Labels
+from pernn.lab.runners import InlineRunner
 from pernn.lab.runs import load_model
+from pernn.lab.sweeps import run
 from pernn.lab.tasks import TASKS, Rule
 from pernn.models import AutoregressiveRNN, PlainRNN, PositionEncodedRNN
 from test_config import Point
@@ -186,6 +191,12 @@ def test_a_plain_module_is_a_core_in_training_decoding_and_analysis(pasted):
         type(config)(num_layers=2)
 
 
+class Wide(torch.nn.GRU):
+    def forward(self, inputs, state=None):
+        outputs, final = super().forward(inputs, state)
+        return outputs.double(), final
+
+
 class Doubled(torch.nn.GRU):
     def forward(self, inputs, state=None):
         outputs, final = super().forward(inputs, state)
@@ -205,6 +216,7 @@ class Doubled(torch.nn.GRU):
             Doubled(12, 8, batch_first=True),
             r"outputs \(1, 4, 8\) and a state, got \(1, 4, 16\)",
         ),
+        (Wide(12, 8, batch_first=True), "expected outputs of torch.float32 from .*float64"),
     ],
 )
 def test_a_module_that_is_no_core_is_refused_in_one_line(layer, said):
@@ -228,6 +240,16 @@ def test_the_experiment_runs_and_is_judged_from_python(pasted, tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     module = pasted("experiment")
     exec(recipe("experiment")[1], vars(module))  # noqa: S102
+    for name, said in (("sorting", "that pernn does not use itself"), ("Two words", "letters")):
+        with pytest.raises(ConfigError, match=said):
+            run(replace(module.EXPERIMENT, name=name), runner=InlineRunner(device="cpu"))
+    layout = replace(module.EXPERIMENT.figure, metrics=("token_acuracy",), contrast=None)
+    unlike = replace(module.EXPERIMENT, figure=layout)
+    found = Report(unlike, "demo", module.records, module.specs, "see above")
+    assert found.lacking == [
+        "no trial has a column 'token_acuracy', did you mean 'token_accuracy'?"
+    ]
+    assert found.lacking[0] in found.markdown("svg")
     assert "'too few seeds', 'too few seeds'" in capsys.readouterr().out  # of one seed
     assert len(module.records) == 8
     assert module.report.page.is_file()
@@ -309,6 +331,31 @@ def test_the_task_is_shown_by_its_place(tmp_path):
     refused = call("show", "copying:Nothing", cwd=tmp_path)
     assert refused.returncode == 2
     assert "module 'copying' has no attribute 'Nothing'" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (
+            "inputs.astype(np.float32)",
+            r"got float32 of shape \(8, 5\)",
+        ),
+        ("inputs[:, :, None]", r"got int64 of shape \(8, 5, 1\)"),
+        ("inputs[1:]", r"got int64 of shape \(7, 5\)"),
+        ("inputs + 1", "got ids in 0 … 4"),
+        ("inputs - 1", "got ids in -1 … 2"),
+        ("None", "got NoneType"),
+    ],
+)
+def test_targets_that_are_no_ids_are_named_with_their_rule(pasted, made, said):
+    module = pasted("task")
+    vars(module)["Copy"].targets = eval(f"lambda self, inputs: {made}", vars(module))  # noqa: S307
+    task = module.CopyConfig(vocab_size=4, length=5, num_held_out=8).build()
+    inputs = np.arange(40).reshape(8, 5) % 4
+    with pytest.raises(
+        ConfigError, match=f"rule Copy is invalid: expected .* 8 rows .* 0 … 3, {said}"
+    ):
+        task.batch(inputs)
 
 
 def test_a_registered_experiment_is_checked(pasted, monkeypatch):

@@ -69,6 +69,13 @@ LACKING = [r if n else r | {"m": None} for n, r in enumerate(pairs({4: around(0.
             "nothing finished or planned has both sinusoidal and none at any k",
         ),
         (differs(), LACKING, "too few seeds", 4, ""),
+        (
+            claim(Differs("mm", {}, ENCODING, "kk")),
+            [{**one, "m3": 0} for one in SOME],
+            "not run",
+            0,
+            "'mm', did you mean 'm'?; no trial has a column 'kk', did you mean 'k'?",
+        ),
         # Selected by value, or by any of several.
         (about(k=4), SIZES, "supported", 5, ""),
         (about(k=(8, 16)), SIZES, "contradicted", 5, ""),

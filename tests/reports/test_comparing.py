@@ -127,7 +127,7 @@ def test_sides_that_differ_in_more_are_refused_and_named():
     texts = ("core.kind=gru,task.vocab_size=4", "core.kind=lstm,task.vocab_size=8")
     found = compare(*(select(text, apart) for text in texts), "loss")
     assert found.pairs.differing == ("core.kind", "task.vocab_size")
-    with pytest.raises(ConfigError, match="no trial has perplexity"):
+    with pytest.raises(ConfigError, match="no trial has a column 'perplexity'"):
         compare(*(select(text, apart) for text in texts), "perplexity")
 
 

@@ -90,11 +90,18 @@ def test_a_part_that_has_a_kind_keeps_the_place_that_named_it():
         ("pernn.lab.config:Config", "must be a subclass of CoreConfig"),
         ("plainparts:PlainConfig", "cannot be imported: SyntaxError: "),
         (":", "Empty module name"),
+        ("unbuilt.py:X", "expected a module, got a file: write unbuilt:X$"),
+        ("importing:X", "No module named 'torhc'$"),
+        ("unbuilt:X", "'unbuilt:X' must define build$"),
     ],
 )
 def test_a_place_that_holds_no_part_is_refused(module, tmp_path, place, said):
     module()
     (tmp_path / "plainparts.py").write_text("def")
+    (tmp_path / "importing.py").write_text("import torhc")
+    (tmp_path / "unbuilt.py").write_text(
+        "from pernn.lab.cores import CoreConfig\nclass X(CoreConfig): pass"
+    )
     sys.modules.pop("plainparts", None)
     importlib.invalidate_caches()
     with pytest.raises(ConfigError, match=said):
@@ -153,16 +160,20 @@ class NoiseConfig(PositionalEncodingConfig):
 
 
 @pytest.mark.parametrize(
-    "vectors",
+    ("vectors", "said"),
     [
-        "torch.randn(num_steps, self.size)",
-        "(torch.arange(num_steps) / num_steps).unsqueeze(1).expand(-1, self.size)",
+        ("torch.randn(num_steps, self.size)", "the same at every call"),
+        (
+            "(torch.arange(num_steps) / num_steps).unsqueeze(1).expand(-1, self.size)",
+            "the same at every call",
+        ),
+        ("torch.ones(num_steps, self.size).double()", "expected torch.float32, got torch.float64"),
     ],
 )
-def test_an_encoding_whose_vectors_are_not_of_the_steps_alone_is_refused(module, vectors):
+def test_an_encoding_whose_vectors_are_not_of_the_steps_alone_is_refused(module, vectors, said):
     module(SOURCE + DRAWN.replace("VECTORS", vectors))
     spec = tiny().override({"encoding.kind": "plainparts:NoiseConfig"})
-    with pytest.raises(ConfigError, match="the same at every call"):
+    with pytest.raises(ConfigError, match=said):
         build(spec, CPU)
 
 
@@ -204,14 +215,35 @@ def test_a_changed_source_is_said_of_what_is_done_and_of_what_goes_on(module, tm
     assert changed.fingerprint() == run
     assert execute(changed, root, device="cpu", on_warning=lines.append).is_new is False
     (line,) = lines
-    assert line.startswith(f"core 'plainparts:PlainConfig' was changed since run {run} began: ")
-    assert f"delete {root / 'runs' / run}" in line
+    assert line.startswith("core 'plainparts:PlainConfig' was changed since 1 run began: ")
+    assert f"delete in {root / 'runs'}: {run};" in line
     both = {one.fingerprint(): one for one in (changed, changed.override({"seed": 222}))}
     (line,) = changed_parts(both, root)
-    assert "and 1 more began" in line
+    assert "since 2 runs began: what is there is the old code's; to run it anew" in line
+    assert f": {', '.join(both)};" in line
     lines.clear()
     execute(changed.override({"seed": 222}), root, device="cpu", on_warning=lines.append)
-    assert "was changed since run" in lines[0]
+    assert "was changed since 1 run" in lines[0]
+
+
+def test_a_run_that_failed_before_its_first_checkpoint_is_the_mended_sources(module, tmp_path):
+    wrong = module(SOURCE.replace("torch.tanh", "torch.no_such"))
+    with pytest.raises(AttributeError):
+        execute(wrong, tmp_path, device="cpu")
+    directory = RunDirectory(tmp_path, wrong.fingerprint())
+    old = directory.read_environment()
+    directory.write_environment({**old, "date": "2026-01-01"})
+    mended = module()
+    assert mended.fingerprint() == directory.fingerprint
+    lines = []
+    for is_new in (True, False):
+        outcome = execute(mended, tmp_path, device="cpu", on_warning=lines.append)
+        assert outcome.is_new is is_new
+        assert lines == []
+    new = directory.read_environment()
+    assert new["parts"] != old["parts"]
+    # Else a plan that was registered in between would count as older.
+    assert new["date"] == "2026-01-01"
 
 
 def test_a_source_in_no_file_is_unknown(module, tmp_path):

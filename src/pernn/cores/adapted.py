@@ -3,6 +3,7 @@
 from copy import deepcopy
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -74,6 +75,11 @@ class Adapted(Core):
                 f"outputs {expected} and a state, got {shape}"
             )
         outputs, final = found
+        if outputs.dtype == torch.float64 != inputs.dtype:
+            raise ConfigError(
+                f"core {type(self.layer).__name__} is invalid: expected outputs of {inputs.dtype} "
+                f"from forward, got {outputs.dtype}"
+            )
         return outputs if num_outputs is None else outputs[:, -num_outputs:], final
 
     def to_plain(self) -> nn.Module:

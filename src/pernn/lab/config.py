@@ -204,8 +204,13 @@ class Registry(Generic[C]):
             raise
         except (Exception, SystemExit) as error:
             reason = import_failure(error)
-            if ":" in kind and isinstance(error, ModuleNotFoundError):
-                reason += "; its folder must be the current one, or on PYTHONPATH"
+            module, is_place, _ = kind.partition(":")
+            if is_place and isinstance(error, ModuleNotFoundError):
+                if module.endswith(".py"):
+                    reason = f"expected a module, got a file: write {kind.replace('.py:', ':')}"
+                # Else it is what the module imports that is missing.
+                elif f"{module}.".startswith(f"{error.name}."):
+                    reason += "; its folder must be the current one, or on PYTHONPATH"
             raise ConfigError(f"{self.group}: {kind!r} cannot be imported: {reason}") from error
         if found is None:
             hint = suggestion(kind, self.names())
@@ -218,6 +223,8 @@ class Registry(Generic[C]):
             raise ConfigError(
                 f"{self.group}: {kind!r} must be a subclass of {self.base.__name__}, got {found!r}"
             )
+        if missing := ", ".join(sorted(getattr(found, "__abstractmethods__", ()))):
+            raise ConfigError(f"{self.group}: {kind!r} must define {missing}")
         return _named(found, kind)
 
     def _import(self, kind: str) -> Any:

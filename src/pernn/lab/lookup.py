@@ -16,6 +16,7 @@ from pernn.lab.store import (
     RunStatus,
     Sweep,
     describe_publication,
+    evidence_folder,
     is_done,
     list_publications,
     list_runs,
@@ -43,7 +44,20 @@ if TYPE_CHECKING:
 def read_sweep(root: Path, name: str) -> Sweep:
     """Read a sweep's list of runs, or those of no sweep (`train`)."""
     runs = list_single_runs(root) if name == SINGLE else []
-    return Sweep(SINGLE, SINGLE, "", {}, runs) if runs else load_sweep(root, name)
+    if runs:
+        return Sweep(SINGLE, SINGLE, "", {}, runs)
+    try:
+        return load_sweep(root, name)
+    except ConfigError as error:
+        raise ConfigError(f"{error}{_published_like(name, evidence_folder())}") from None
+
+
+def _published_like(name: str, folder: Path | None) -> str:
+    """Return, in words, published sweeps of a name or an experiment."""
+    files = list_publications(folder) if folder else []
+    found = [one.stem for one in files if f"{one.stem}-".startswith(f"{name}-")]
+    asked = "; published, for `report`, `compare` and `export`: "
+    return f"{asked}{', '.join(found)}" if found else ""
 
 
 def read_sweeps(
@@ -171,14 +185,13 @@ def find_sweep(
             hint = suggestion(name, [*list_sweeps(root), *files])
             raise ConfigError(f"{error}{hint or f'; {where_published(published)}'}") from None
     plan = plan.with_published(published, complain, root)
-    there = ", ".join(one for one in list_sweeps(root) if one.startswith(f"{full}-"))
     if plan.published:
-        if there:
+        if there := ", ".join(one for one in list_sweeps(root) if one.startswith(f"{full}-")):
             complain(f"{full} is that of published trials; here are {there}")
         return plan.sweep
     raise ConfigError(
-        f"no sweep {full!r} in {root.absolute()} (there: {there or 'none'}); "
-        f"{where_published(published)}"
+        f"no sweep {full!r} in {root.absolute()} (there: {', '.join(list_sweeps(root)) or 'none'})"
+        f"{_published_like(name, published)}; {where_published(published)}"
     )
 
 

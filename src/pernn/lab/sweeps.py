@@ -13,15 +13,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pernn.errors import ConfigError, StoreError, one_line
-from pernn.lab.config import own_parts_off
+from pernn.lab.config import Registry, flatten, own_parts_off, suggestion
 from pernn.lab.experiments import (
     ADDED,
     CATALOGUE,
     SINGLE,
     TUNED,
+    Claim,
     Experiment,
+    FigureLayout,
     Tuning,
     find_experiment,
+    pace_column,
     trials,
     tune,
     with_axes,
@@ -45,6 +48,7 @@ from pernn.lab.trials import (
     Trial,
     find_published,
     gather,
+    is_setting,
     read_trial,
     to_frame,
 )
@@ -118,12 +122,22 @@ def run(
         on_event: Called with each trial's progress and end.
 
     Raises:
-        ConfigError: If there is no such experiment or scale, or an override fits no spec.
+        ConfigError: If there is no such experiment or scale, an override fits no spec, or an
+            `Experiment` has the name of another one.
         KeyboardInterrupt: After a signal, when every trial has a checkpoint.
 
     Example:
         `pernn.lab.run("vocabulary_size", overrides={"core.hidden_size": 32}).load()`
     """
+    # Whatever reads the sweep later finds its experiment by the name.
+    if (
+        isinstance(experiment, Experiment)
+        and experiment.name in {SINGLE, *CATALOGUE}
+        and (experiment.name == SINGLE or experiment is not find_experiment(experiment.name))
+    ):
+        raise ConfigError(
+            f"name is invalid: expected one that pernn does not use itself, got {experiment.name!r}"
+        )
 
     @contextmanager
     def watch(specs: Sequence[RunSpec]) -> Iterator[OnEvent]:
@@ -203,9 +217,8 @@ def run_sweep(
             return SweepResult(name, root, (), page, (), plan)
     while True:
         column = plan.tuning.column if plan.tuning else ""
-        for condition, value in plan.chosen.items():
-            if condition not in told:
-                say(f"Chosen: {column} = {value:g} for {condition}")
+        for condition in [one for one in plan.chosen if one not in told]:
+            say(f"Chosen: {column} = {plan.chosen[condition]:g} for {condition}")
         told |= plan.chosen.keys()
         if wanted:
             kept = sum(plan.is_finished(root, run) for run in plan.specs)
@@ -226,6 +239,8 @@ def run_sweep(
         on_warning(f"{plan.specs[failure.run].label} {failure.state}: {failure.message}")
     damage: list[str] = []
     report = make_report(root, plan, damage.append)
+    for lost in report.lacking:
+        on_warning(lost)
     return SweepResult(
         name, root, failures, report.page, report.verdicts, plan, report, limits.reason, damage
     )
@@ -363,18 +378,53 @@ def plan_sweep(experiment: str | Experiment, scale: str, overrides: Mapping[str,
         overrides: As for `trials`.
 
     Raises:
-        ConfigError: If there is no such experiment or scale, or an override fits no spec.
+        ConfigError: If there is no such experiment or scale, an override fits no spec, or a figure
+            or claim names a setting that no trial has.
     """
     found = find_experiment(experiment) if isinstance(experiment, str) else experiment
     changes = {path: _plain(path, value) for path, value in overrides.items()}
     plain = {path: value for path, value in changes.items() if not path.startswith(TUNED)}
     made = trials(found, scale, plain)
+    _check_settings(found, scale, made)
     name = name_sweep(found.name, scale, changes)
     found, tuning = tune(with_axes(found, made, plain), made, changes)
     made = made if tuning is None else tuple(tuning.trials(lambda spec: None)[0])
     specs = {spec.fingerprint(): spec for spec in made}
     sweep = Sweep(name, found.name, scale, changes, list(specs))
     return Plan(sweep, found, specs, tuning=tuning)
+
+
+def _check_settings(experiment: Experiment, scale: str, specs: Sequence[RunSpec]) -> None:
+    """Refuse figures and claims that name a setting which no trial can have."""
+    abouts: dict[str, FigureLayout | Claim] = {"the figure": experiment.figure}
+    abouts |= {f"figure {name!r}": one for name, one in experiment.more_figures.items()}
+    abouts |= {f"claim {one.name!r}": one for one in experiment.claims}
+    named = {
+        name: about
+        for about, one in abouts.items()
+        for name in one.columns
+        # A table has columns of its own.
+        if "." in name and (is_setting(name) or one.table is None)
+    }
+    unknown = [name for name in named if not any(spec.has(name) for spec in specs)]
+    if not unknown:
+        return
+    # A part of the grid may lack a kind, and a layout may serve several experiments.
+    grid = (*specs, *experiment.scales[scale]())
+    known = {path for spec in grid for path in flatten(spec.dump())}
+    for name in unknown:
+        if name not in known and not name.startswith(pace_column("")) and not _may_have(name):
+            raise ConfigError(
+                f"{experiment.name}: {named[name]} names {name!r}, a setting that no trial has"
+                f"{suggestion(name, known)}"
+            )
+
+
+def _may_have(path: str) -> bool:
+    """Return whether a built-in part has a setting."""
+    *_, part, leaf = path.split(".")
+    registries = [one for one in Registry.all if one.group == f"pernn.{part}s"]
+    return any(leaf in one.find(kind).model_fields for one in registries for kind in one.builtin)
 
 
 def _plain(path: str, value: Any) -> Any:

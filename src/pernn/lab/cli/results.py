@@ -156,7 +156,7 @@ def compare(
     Examples: pernn compare encoding.kind=sinusoidal encoding.kind=none --sweep vocabulary_size;
     pernn compare core.kind=gru,task.length=32 core.kind=lstm,task.length=32 --metric loss;
     pernn compare training.precision=bf16 training.precision=fp32 --html precision.html;
-    pernn compare encoding.kind=sinusoidal encoding.kind=none --sweep sorting --until 0.9;
+    pernn compare encoding.kind=sinusoidal encoding.kind=none --sweep sorting-small --until 0.9;
     pernn compare evidence other-machine/results
     """
     from pernn.lab.comparisons import compare as compare_trials

@@ -199,9 +199,7 @@ def _layout(
     layout: FigureLayout, axes: Mapping[str, Any], kinds: Mapping[str, Any]
 ) -> FigureLayout:
     """Return a layout with a line, or a block of rows, per value of what it does not name."""
-    shown = (layout.x, layout.panels, layout.lines, layout.rows)
-    named = {name for some in shown for name in names_of(some)}
-    free = [path for path in axes if path not in named]
+    free = [path for path in axes if path not in layout.shown]
     lines = names_of(layout.lines)
     split = [path for path in free if path in kinds and _kind_of(path) in lines]
     rows = (*names_of(layout.rows), *(path for path in free if path not in split))
@@ -222,13 +220,7 @@ def _claims(
         axes: Setting → its values.
         kinds: Setting that only some trials have → the kinds of the part that has it.
     """
-    about = claim.predicate
-    named = {*about.where, getattr(about, "cells", ""), getattr(about, "along", "")}
-    named |= {claim.choice.column} if claim.choice else set()
-    for name in ("contrast", "between"):
-        one: Contrast | None = getattr(about, name, None)
-        if one is not None:
-            named |= {one.column, *one.treated_where, *one.baseline_where}
+    about, named = claim.predicate, claim.columns
     named |= {path for path in kinds if about.where.get(_kind_of(path)) not in {None, *kinds[path]}}
     free = {path: values for path, values in axes.items() if path not in named}
     if not free:

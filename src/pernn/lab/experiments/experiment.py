@@ -98,6 +98,17 @@ class FigureLayout:
         if self.form == "heat" and len(self.metrics) != 1:
             raise ConfigError(f"a heat map shows one metric, got {', '.join(self.metrics)}")
 
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """Columns of blocks, panels, lines and axis, in this order."""
+        named = (self.rows, self.panels, self.lines, self.x)
+        return tuple(dict.fromkeys(name for columns in named for name in names_of(columns)))
+
+    @property
+    def columns(self) -> set[str]:
+        """Columns that select its trials and tell them apart."""
+        return {*self.shown, *self.where, *(self.contrast.columns if self.contrast else ())}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:

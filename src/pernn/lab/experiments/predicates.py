@@ -61,6 +61,11 @@ class Contrast:
     treated_where: Where = field(default_factory=dict)
     baseline_where: Where = field(default_factory=dict)
 
+    @property
+    def columns(self) -> set[str]:
+        """Columns that tell the two apart."""
+        return {self.column, *self.treated_where, *self.baseline_where}
+
 
 @dataclass(frozen=True)
 class _OfMetric:
@@ -365,6 +370,14 @@ class Claim:
     paper_value: float | str | None = None
     choice: Choice | None = None
     primary: bool = False
+
+    @property
+    def columns(self) -> set[str]:
+        """Columns that select its trials and tell them apart."""
+        about, choice = self.predicate, {self.choice.column} if self.choice else set()
+        cells = {getattr(about, name, "") for name in ("cells", "along")} - {""}
+        contrasts = (getattr(about, name, None) for name in ("contrast", "between"))
+        return choice | cells.union(about.where, *(one.columns for one in contrasts if one))
 
     @property
     def places(self) -> tuple[Place, ...]:

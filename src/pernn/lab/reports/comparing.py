@@ -17,7 +17,7 @@ from pernn.lab.experiments import pace_column
 from pernn.lab.tasks import TASKS
 from pernn.lab.trials import is_setting
 
-from .records import Record, combine, matches, sort_key
+from .records import Record, combine, lacking, matches, sort_key
 from .rules import MIN_SEEDS
 from .statistics import (
     ROUNDING,
@@ -157,6 +157,8 @@ def pair(first: Side, second: Side, metric: str) -> Pairs:
             f"a comparison is invalid: expected finished trials on both sides, got "
             f"{len(sides[0])} of A and {len(sides[1])} of B; on both sides: {len(same)}"
         )
+    if lost := lacking([metric], [one for some in sides for one in some]):
+        raise ConfigError(f"a comparison is invalid: {lost[0]}")
     columns, differing, apart = _columns(sides, _named(first, second))
     keys = ("seed", *columns)
     found = [combine(some, metric, [(1, {})], keys) for some in sides]
@@ -164,11 +166,10 @@ def pair(first: Side, second: Side, metric: str) -> Pairs:
     unpaired = (num_trials[0] - len(both), num_trials[1] - len(both))
     if len(both) < MIN_PAIRS:
         also = f"; A and B differ in {', '.join(apart)} too: name it on both sides" if apart else ""
-        lacking = "" if any(found) else f"; no trial has {metric}"
         raise ConfigError(
             f"a comparison is invalid: expected at least {MIN_PAIRS} pairs of trials that differ "
             f"in {', '.join(differing) or 'nothing'} alone, got {len(both)}; without a partner: "
-            f"{unpaired[0]} of A, {unpaired[1]} of B; on both sides: {len(same)}{also}{lacking}"
+            f"{unpaired[0]} of A, {unpaired[1]} of B; on both sides: {len(same)}{also}"
         )
     cells: dict[Cell, dict[int, tuple[float, float]]] = {}
     for key in both:
@@ -179,8 +180,8 @@ def pair(first: Side, second: Side, metric: str) -> Pairs:
             f"{len(both)} pairs in {len(cells)} cells, one seed each"
         )
     taken = {tuple(key) for key in both}
-    lost = (one for some in sides for one in some if "diverged" in one)
-    num_diverged = sum(tuple(one.get(column) for column in keys) in taken for one in lost)
+    diverged = (one for some in sides for one in some if "diverged" in one)
+    num_diverged = sum(tuple(one.get(column) for column in keys) in taken for one in diverged)
     return Pairs(differing, columns, cells, unpaired, len(same), num_diverged)
 
 

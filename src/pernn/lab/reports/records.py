@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pernn.errors import ConfigError
+from pernn.lab.config import suggestion
 from pernn.lab.experiments import Claim, Contrast, Where, pace_column
 from pernn.lab.trials import CENSORED, is_setting
 
@@ -29,6 +30,16 @@ def matches(record: Record, where: Where) -> bool:
         record.get(column) in (allowed if isinstance(allowed, tuple) else (allowed,))
         for column, allowed in where.items()
     )
+
+
+def lacking(columns: Sequence[str], records: Sequence[Record]) -> list[str]:
+    """Return which columns no record has, a line each."""
+    known = {name for record in records for name in record} if records else {*columns}
+    return [
+        f"no trial has a column {name!r}{suggestion(name, known)}"
+        for name in columns
+        if name not in known
+    ]
 
 
 def settings_of(claim: Claim) -> Where:

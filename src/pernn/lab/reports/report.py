@@ -22,7 +22,7 @@ from .claims import Registered, Verdict, judge_experiment
 from .comparing import Comparison, Side, compare
 from .drawings import FORMATS, Drawing, draw_curves, draw_extra_figures
 from .figures import Format
-from .records import Record, is_pace, number, sort_key
+from .records import Record, is_pace, lacking, number, sort_key
 from .rules import Outcome
 from .tables import Row, summarise, to_csv, to_markdown
 from .texts import Labels, clean, escape_markdown, fill_template, preset_of
@@ -91,19 +91,21 @@ class Report:
 
     def __post_init__(self) -> None:
         layout = self.experiment.figure
-        named = (layout.rows, layout.panels, layout.lines, layout.x)
-        shown = dict.fromkeys(name for columns in named for name in names_of(columns))
-        place = (*shown, "seed", "run")
+        place = (*layout.shown, "seed", "run")
         self.records = sorted(
             self.records, key=lambda record: [sort_key(record.get(name)) for name in place]
         )
         self.command = clean(self.command)
-        self.notes = [clean(note) for note in (*self.notes, *describe(self.trials))]
         self.label = Labels(self.experiment.labels)
         # Both axes of a scatter plot are measured.
         measured = names_of(layout.x) if layout.form == "scatter" else ()
-        self.by = tuple(name for name in shown if name not in measured)
+        self.by = tuple(name for name in layout.shown if name not in measured)
         self.metrics = (*layout.metrics, *measured)
+        table = layout.table
+        having = [{**one, **one.get("tables", {}).get(table, {})} for one in self.records]
+        self.lacking = lacking(self.metrics, having)
+        notes = (*self.notes, *self.lacking, *describe(self.trials))
+        self.notes = [clean(note) for note in notes]
         self.preset = preset_of(self.records, self.label)
         self.progress = f"{len(self.records):,} of {len(self.planned):,} trials finished"
         if lost := sum("diverged" in record for record in self.records):

@@ -10,7 +10,7 @@ from pernn.lab.config import is_kind
 from pernn.lab.experiments import Cells, Choice, Claim, Grows, LimitNear, Predicate, Where
 from pernn.lab.trials import is_setting, unroll
 
-from .records import Arm, Record, combine, matches, number, settings_of, sides, sort_key
+from .records import Arm, Record, combine, lacking, matches, number, settings_of, sides, sort_key
 
 Label = Callable[[Any], str]
 """Column or value → how it is displayed."""
@@ -127,6 +127,8 @@ def gather(
     needed = _required(cells, predicate.required, seen, plan)
     absent = [cell for cell in needed if cell not in seen]
     if absent or not needed:
+        if unknown := lacking((metric, cells), rows):
+            raise NotRunError("; ".join(unknown))
         named = (", ".join(map(label, arm.values())) for _, arm in taking_part)
         what = f"both {' and '.join(named)}" if len(taking_part) > 1 else label(metric)
         if not needed:

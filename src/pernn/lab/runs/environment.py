@@ -19,7 +19,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pernn.errors import StoreError
+from pernn.errors import StoreError, counted
 from pernn.lab.config import Part
 from pernn.lab.store import RunDirectory, physical_memory
 
@@ -32,6 +32,8 @@ PACKAGES = ("pernn", "torch", "numpy", "pydantic", "safetensors", "rapidfuzz")
 CGROUP = Path("/sys/fs/cgroup")
 UNKNOWN = "unknown"
 """Digest of a source that is in no file, such as a notebook's."""
+MAX_NAMED = 20
+"""Runs that one warning names."""
 
 
 def describe_environment(device: "torch.device") -> dict[str, Any]:
@@ -144,9 +146,9 @@ def changed_parts(runs: Mapping[str, RunSpec], root: Path) -> list[str]:
             if isinstance(then, dict) and then.get(name) not in (None, digest):
                 changed[name, attrgetter(f"{name}.kind")(spec)].append(run)
     return [
-        f"{name} {kind!r} was changed since run {found[0]}"
-        f"{f' and {len(found) - 1} more' if len(found) > 1 else ''} began: what is there is the "
-        f"old code's; delete {RunDirectory(root, found[0]).path} to run it anew, or give the part "
+        f"{name} {kind!r} was changed since {counted(len(found), 'run')} began: what is there is "
+        f"the old code's; to run it anew, delete in {root / 'runs'}: "
+        f"{', '.join(found[:MAX_NAMED])}{' …' * (len(found) > MAX_NAMED)}; or give the part "
         "another kind or parameter"
         for (name, kind), found in changed.items()
     ]

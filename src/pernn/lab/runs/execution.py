@@ -79,10 +79,10 @@ def execute(
         StoreError: If the directory cannot be read or written.
     """
     directory = RunDirectory(root, spec.fingerprint())
-    for change in changed_parts({directory.fingerprint: spec}, root):
-        on_warning(change)
     result = directory.read_result()
     if result is not None:
+        for change in changed_parts({directory.fingerprint: spec}, root):
+            on_warning(change)
         return Outcome("finished", result, is_new=False)
     chosen = choose_device(device)
     task = build_task(spec, chosen)
@@ -137,9 +137,7 @@ def _restore(run: Stage, started: Mapping[str, Any] | None) -> None:
     """Go back to what a run has saved, or to the beginning; write down what it runs on."""
     directory = run.directory
     environment = describe_start(run.spec, run.device) | run.environment()
-    if started is None:
-        directory.write_environment(environment)
-    else:
+    if started is not None:
         before, data = (values.get("data_sha256") for values in (started, environment))
         if before != data:
             raise StoreError(
@@ -147,6 +145,13 @@ def _restore(run: Stage, started: Mapping[str, Any] | None) -> None:
                 f"{data}: bring the old data back, or delete the directory to begin again"
             )
     run.restore()
+    if run.update or directory.read_metrics():
+        for change in changed_parts({directory.fingerprint: run.spec}, run.root):
+            run.on_warning(change)
+    else:
+        # Only the date of an earlier start is kept: no restart may make a plan the older one.
+        date = environment["date"] if started is None else started.get("date", "")
+        directory.write_environment({**environment, "date": date})
     changed = {
         key: [started.get(key), value]
         for key, value in environment.items()

@@ -86,7 +86,7 @@ def sweep_directory(root: Path, name: str) -> Path:
         StoreError: If a symbolic link does.
     """
     if not NAME.fullmatch(name):
-        raise ConfigError(f"not a sweep's name: {name[:60]!r}")
+        raise ConfigError(f"not a sweep's name, of letters, digits, _, - and .: {name[:60]!r}")
     directory = root / "sweeps" / name
     refuse_links(directory.parent, directory)
     return directory

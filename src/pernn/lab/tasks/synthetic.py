@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
-from typing import ClassVar, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, UInt64
 
 from pernn.errors import ConfigError
-from pernn.lab.interfaces import Batch, Measurement, Predictions
+from pernn.lab.interfaces import UNSCORED, Batch, Measurement, Predictions
 from pernn.randomness import RandomStream, Split
 
 from .metrics import Metric, Sequences, measure_all
@@ -190,8 +190,26 @@ class SyntheticTask:
 
     def _batch_of_one_length(self, inputs: Inputs) -> Batch:
         targets = self.rule.targets(inputs)
+        if self.network != "vector":
+            self._check(targets, len(inputs))
         tokens = self.feedback.tokens(inputs, targets, self.vocab_size)
         return Batch(tokens, self.feedback.num_queries(targets.shape[1]), targets)
+
+    def _check(self, targets: Any, num_rows: int) -> None:
+        """Refuse targets that are no ids, which would be found out late or never."""
+        found = type(targets).__name__
+        if isinstance(targets, np.ndarray):
+            found = f"{targets.dtype} of shape {targets.shape}"
+            if targets.dtype == np.int64 and targets.ndim == 2 and len(targets) == num_rows:
+                low = targets.min(initial=0, where=targets != UNSCORED)
+                high = targets.max(initial=0)
+                if low >= 0 and high < self.vocab_size:
+                    return
+                found = f"ids in {low} … {high}"
+        raise ConfigError(
+            f"rule {type(self.rule).__name__} is invalid: expected targets in {num_rows} rows of "
+            f"int64 ids in 0 … {self.vocab_size - 1}, got {found}"
+        )
 
     def stream(self, seed: int) -> "SyntheticStream":
         """Return the data of one seed."""

@@ -103,8 +103,9 @@ def _events(
         for what, value in (("loss", loss), ("gradient's norm", norm)):
             if not math.isfinite(value):
                 first = update - count + 1
+                own = "; or a part of your own gives no finite numbers" if first == 1 else ""
                 raise TrialError(
-                    f"the {what} became {value} within updates {first}–{update}: {REMEDY}"
+                    f"the {what} became {value} within updates {first}–{update}: {REMEDY}{own}"
                 )
         state.sums.zero_()
         rate = learning_rate(update, config)
