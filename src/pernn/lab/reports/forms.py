@@ -223,8 +223,12 @@ NUM_THIN = 32
 
 
 def draw_bands(axes: Axes, x: Scale, series: Sequence[Series]) -> None:
-    """Draw means in the band of their interval, trials thin."""
+    """Draw means in their interval's band, trials thin, single places as points."""
+    # A line or band of one place would not be seen.
+    draw_points(axes, x, [line for line in series if len(line.points) == 1])
     for line in series:
+        if len(line.points) == 1:
+            continue
         at = sorted(line.points, key=x.values.index)
         places = [x.position(value) for value in at]
         means, low, high = _ends(_intervals(line, at))
@@ -251,7 +255,6 @@ def draw_bands(axes: Axes, x: Scale, series: Sequence[Series]) -> None:
             zorder=2.5,
             gid=tag(line),
         )
-        alone = {"marker": line.style["marker"], "markersize": 4.2} if len(at) == 1 else {}
         axes.plot(
             places,
             means,
@@ -260,7 +263,6 @@ def draw_bands(axes: Axes, x: Scale, series: Sequence[Series]) -> None:
             zorder=3,
             gid=tag(line),
             **look,
-            **alone,
         )
 
 

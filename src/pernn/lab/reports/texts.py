@@ -239,8 +239,7 @@ def _signs(layout: FigureLayout) -> list[str]:
         rows = " × rows of their tables" if layout.table else ""
         ranked = "ρ: Spearman’s rank correlation, 95 % percentile bootstrap over seeds"
         return [f"points: trials{rows}", ranked]
-    bars = "bands" if layout.form == "bands" else "error bars"
-    trials = (
-        "thin lines: trials" if layout.form == "bands" else "small dots: trials, beside their mean"
-    )
+    bars, trials = "error bars", "small dots: trials, beside their mean"
+    if layout.form == "bands":
+        bars, trials = "bands or error bars", "thin lines or dots: trials"
     return [f"{bars}: 95 % by Student's t over seeds", trials]
