@@ -10,13 +10,22 @@ import pytest
 
 from pernn.errors import ConfigError
 from pernn.lab.experiments import CATALOGUE, FigureLayout, find_experiment
-from pernn.lab.reports import draw, render
+from pernn.lab.reports import Report, draw, render, to_csv
 from pernn.lab.reports.figures import CHANCE, STRAIGHT, _in_steps
 from pernn.lab.reports.forms import line_order, looks
 from pernn.lab.reports.panels import Scale, log_ticks
 from pernn.lab.reports.texts import Labels, footer, names_of
-from reports.test_drawn import BANDS, DIFFERENCE, FACTORS, GRID, HEAT, POINTS, SCATTER
-from reports.trials import ENCODING, by_condition, by_length, experiment, stability, trial, trials
+from reports.test_drawn import BANDS, DIFFERENCE, FACTORS, GRID, HEAT, POINTS, SCATTER, paced
+from reports.trials import (
+    ENCODING,
+    by_condition,
+    by_length,
+    experiment,
+    planned,
+    stability,
+    trial,
+    trials,
+)
 
 FEW = trials(("gru",), (4, 8))
 MAGIC = {"svg": b"<?xml", "pdf": b"%PDF", "png": b"\x89PNG"}
@@ -238,6 +247,26 @@ def test_cells_lie_halfway_between_their_values():
     assert Scale("power", 2, label, rows).edges() == pytest.approx([0.5, 2, 32, 2048])
     assert Scale("p", None, label, rows[1:2]).edges() == [0.5, 1.5]
     assert Scale("power", 2, label, rows[:1]).edges() == pytest.approx([0.5, 2])
+
+
+def test_means_of_trials_that_never_arrive_are_lower_bounds():
+    """In figure, footer and tables, not in `table.csv`."""
+    layout = replace(FACTORS, form="points", contrast=None)
+    about, records = experiment(figure=layout), paced(1.1, 1.3, 1.2, 4.0, 8.0)
+    figure = draw(about, records)
+    hollow = [line for line in figure.axes[1].lines if line.get_marker() == "^"]
+    assert [line.get_markerfacecolor() for line in hollow] == ["white"]
+    assert hollow[0].get_gid().endswith("|Vanilla, Vocabulary size K: 8: ≥ 870 [687, 1053], n = 5")
+    marks = {one.get_label(): one[0].get_markevery() for one in figure.axes[1].containers}
+    assert (marks["Vanilla"], marks["Position-encoded"]) == ([], [0])
+    assert footer(about, records).endswith(
+        "△, ≥ in tables: some trials never arrive, so at least that"
+    )
+    assert "△" not in footer(about, paced(1.1, 1.3))
+    report = Report(about, "demo", records, planned(), "command", formats=())
+    assert "| ≥ 870 \\[687, 1053\\] |" in report.table()
+    assert "<td>≥ 870 [687, 1053]<br>" in report.html()
+    assert "≥" not in to_csv(report.rows, report.all_metrics)
 
 
 @pytest.mark.parametrize("form", ["points", "bands"])
