@@ -5,6 +5,7 @@ import shutil
 import pytest
 
 from pernn.lab.reports import draw_curves, write_report, write_study
+from reports.test_page import CLAIMS
 from reports.test_study import chapter
 from reports.trials import curves, experiment, planned, trials
 
@@ -72,11 +73,20 @@ def test_axe_finds_nothing_serious_on_the_study(page):
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_nothing_serious_on_a_report(browser, theme, tmp_path):
     made = write_report(
-        experiment(), "demo", trials(), planned(), tmp_path, "pernn run x", formats=("svg",)
+        experiment(claims=CLAIMS),
+        "demo",
+        trials(),
+        planned(),
+        tmp_path,
+        "pernn run x",
+        formats=("svg",),
     )
     page = browser.new_page(color_scheme=theme)
     page.goto(made.page.as_uri())
+    page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
     assert serious(page) == []
+    page.set_viewport_size({"width": 375, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
     page.close()
 
 

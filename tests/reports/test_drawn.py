@@ -251,6 +251,10 @@ CASES: dict[str, Callable[[], tuple[FigureLayout, Records]]] = {
     "heat with holes": lambda: (HEAT, with_holes()),
     "scatter": lambda: (SCATTER, of_gru(stability(FEW))),
     "scatter, one seed": lambda: (SCATTER, of_gru(stability(FEW[:1]))),
+    "points, some trials never arrive": lambda: (
+        replace(FACTORS, form="points", contrast=None, y_base=2),
+        paced(1.1, 1.3, 1.2, 4.0, 8.0),
+    ),
     "factors": lambda: (FACTORS, paced(1.1, 1.3, 1.2, 4.0, 8.0)),
     "factors, close together": lambda: (FACTORS, paced(1.1, 1.3, 1.2, 1.25, 1.15)),
     "factors, one pair": lambda: (FACTORS, paced(1.1)),

@@ -10,13 +10,22 @@ import pytest
 
 from pernn.errors import ConfigError
 from pernn.lab.experiments import CATALOGUE, FigureLayout, find_experiment
-from pernn.lab.reports import draw, render
-from pernn.lab.reports.figures import STRAIGHT, _in_steps
+from pernn.lab.reports import Report, draw, render, to_csv
+from pernn.lab.reports.figures import CHANCE, STRAIGHT, _in_steps
 from pernn.lab.reports.forms import line_order, looks
 from pernn.lab.reports.panels import Scale, log_ticks
 from pernn.lab.reports.texts import Labels, footer, names_of
-from reports.test_drawn import BANDS, DIFFERENCE, FACTORS, GRID, HEAT, POINTS, SCATTER
-from reports.trials import ENCODING, by_condition, by_length, experiment, stability, trial, trials
+from reports.test_drawn import BANDS, DIFFERENCE, FACTORS, GRID, HEAT, POINTS, SCATTER, paced
+from reports.trials import (
+    ENCODING,
+    by_condition,
+    by_length,
+    experiment,
+    planned,
+    stability,
+    trial,
+    trials,
+)
 
 FEW = trials(("gru",), (4, 8))
 MAGIC = {"svg": b"<?xml", "pdf": b"%PDF", "png": b"\x89PNG"}
@@ -75,7 +84,11 @@ def test_the_footer_says_how_it_was_made():
 @pytest.mark.parametrize(
     ("form", "records", "ends"),
     [
-        (BANDS, by_length(), "bands: 95 % by Student's t over seeds · thin lines: trials"),
+        (
+            BANDS,
+            by_length(),
+            "bands or error bars: 95 % by Student's t over seeds · thin lines or dots: trials",
+        ),
         (HEAT, stability(), "colours: means over seeds · hatched: no trial"),
         (SCATTER, stability(), "rank correlation, 95 % percentile bootstrap over seeds"),
     ],
@@ -234,6 +247,70 @@ def test_cells_lie_halfway_between_their_values():
     assert Scale("power", 2, label, rows).edges() == pytest.approx([0.5, 2, 32, 2048])
     assert Scale("p", None, label, rows[1:2]).edges() == [0.5, 1.5]
     assert Scale("power", 2, label, rows[:1]).edges() == pytest.approx([0.5, 2])
+
+
+def test_means_of_trials_that_never_arrive_are_lower_bounds():
+    """In figure, footer and tables, not in `table.csv`."""
+    layout = replace(FACTORS, form="points", contrast=None)
+    about, records = experiment(figure=layout), paced(1.1, 1.3, 1.2, 4.0, 8.0)
+    figure = draw(about, records)
+    hollow = [line for line in figure.axes[1].lines if line.get_marker() == "^"]
+    assert [line.get_markerfacecolor() for line in hollow] == ["white"]
+    assert hollow[0].get_gid().endswith("|Vanilla, Vocabulary size K: 8: ≥ 870 [687, 1053], n = 5")
+    marks = {one.get_label(): one[0].get_markevery() for one in figure.axes[1].containers}
+    assert (marks["Vanilla"], marks["Position-encoded"]) == ([], [0])
+    assert footer(about, records).endswith(
+        "△, ≥ in tables: some trials never arrive, so at least that"
+    )
+    assert "△" not in footer(about, paced(1.1, 1.3))
+    report = Report(about, "demo", records, planned(), "command", formats=())
+    assert "| ≥ 870 \\[687, 1053\\] |" in report.table()
+    assert "<td>≥ 870 [687, 1053]<br>" in report.html()
+    assert "≥" not in to_csv(report.rows, report.all_metrics)
+
+
+@pytest.mark.parametrize("form", ["points", "bands"])
+@pytest.mark.parametrize(
+    ("metric", "base", "values", "ends"),
+    [
+        ("token_accuracy", None, (0.56, 0.58), (0.443, 0.697)),
+        ("token_accuracy", None, (0.2, 0.4), (0.0, 1.0)),
+        ("loss", None, (0.1, 0.3), (-1.07, 1.47)),
+        ("loss", 2, (10.0, 11.0), (4.15, 16.85)),
+        ("loss", 2, (1.0, 3.0), (1.0, 14.7)),
+    ],
+)
+def test_intervals_beyond_all_trials_stay_in_sight(form, metric, base, values, ends):
+    """As far as the metric can be there."""
+    layout = FigureLayout("task.length", "core.kind", "encoding.kind", (metric,), form=form)
+    records = [
+        trial(core__kind="gru", encoding__kind="none", task__length=at, seed=seed) | {metric: value}
+        for at in (8, 16)
+        for seed, value in enumerate(values)
+    ]
+    (axes,) = draw(experiment(figure=replace(layout, y_base=base)), records).axes
+    low, high = axes.get_ylim()
+    assert low < ends[0] < ends[1] < high
+
+
+def test_where_a_band_has_one_place_it_is_drawn_as_points():
+    records = trials(("gru",), (8,), (111, 222))
+    layout = FigureLayout("task.length", "core.kind", "encoding.kind", ("loss",), form="bands")
+    (axes,) = draw(experiment(figure=layout), records).axes
+    assert [one.get_label() for one in axes.containers] == ["Vanilla", "Position-encoded"]
+    assert [len(one.get_xdata()) for one in axes.lines if one.get_marker() == "."] == [2, 2]
+
+
+@pytest.mark.parametrize(("accuracy", "places"), [(0.03, 2), (0.9, 0)])
+def test_chance_is_drawn_wherever_it_is_in_sight(accuracy, places):
+    layout = replace(POINTS, metrics=("token_accuracy",), contrast=None)
+    records = [
+        one | {"token_accuracy": accuracy + 0.001 * place}
+        for place, one in enumerate(trials(("gru",), (32,), (111, 222)))
+    ]
+    (axes,) = draw(experiment(figure=layout), records).axes
+    chance = [one.get_ydata() for one in axes.lines if one.get_label() == CHANCE]
+    assert [value for some in chance for value in some] == places * [1 / 32]
 
 
 @pytest.mark.parametrize(

@@ -240,9 +240,11 @@ def test_lost_and_missing_trials_are_told(tmp_path):
     assert "1 trial diverged and counts as the worst" in text
 
 
-def test_an_experiment_without_claims_says_so(tmp_path):
-    report = write(tmp_path, [], SVG, claims=())
-    assert "No claims are attached" in report.page.read_text()
+def test_an_experiment_without_claims_says_so(report, tmp_path):
+    bare = write(tmp_path, [], SVG, claims=())
+    assert "No claims are attached" in bare.page.read_text()
+    judged = ["How these are judged" in one.page.read_text() for one in (report, bare)]
+    assert judged == [True, False]
 
 
 LAYOUT = replace(HEAT, rows="encoding.kind")

@@ -247,11 +247,9 @@ def _fit_rows(
     """
     layout = grid.layout
     for row, panels in zip(grid.rows, grid.axes, strict=True):
-        values = [value for some in drawn[row].values() for value in some]
         shares = bool(row.metric and is_share(row.metric))
-        if shares:
-            alike = [other for other in grid.rows if other.metric == row.metric]
-            values = [one for other in alike for some in drawn[other].values() for one in some]
+        alike = [one for one in grid.rows if one.metric == row.metric] if shares else [row]
+        values = [value for one in alike for some in drawn[one].values() for value in some]
         if begins_far_away(values, late[row]) and not shares:
             for axes in panels:
                 fit_settled(axes, values, late[row], layout.y_base if row.metric else None)
@@ -261,11 +259,14 @@ def _fit_rows(
         for group in filter(None, (together, *([axes] for axes in flat))):
             own = values if group is together else drawn[row][group[0]]
             ends = [end for axes in group for end in axes.get_ylim()]
+            others = [axes for one in alike for axes in drawn[one]] if group is together else group
+            # What is drawn beyond the trials are the bounds of their intervals.
+            reach = [end for axes in others if axes.has_data() for end in axes.dataLim.intervaly]
             for axes in group:
                 axes.set_ylim(min(ends), max(ends))
                 if row.metric is not None:
                     free = group is not together and shares
-                    fit_metric(axes, row.metric, own, layout.y_base, free=free)
+                    fit_metric(axes, row.metric, own, layout.y_base, reach, free=free)
         for left, axes in pairwise([None, *panels]):
             axes.tick_params(labelleft=left is None or axes in flat or left in flat)
         if row.metric == "token_accuracy":
@@ -336,11 +337,14 @@ def _count(axes: Axes, counts: Sequence[int]) -> None:
 
 
 def _draw_chance(axes: Axes, x: Scale) -> None:
-    """Draw what guessing would give, along vocabularies where 0 is in sight."""
-    if x.column == "task.vocab_size" and axes.get_ylim()[0] < 0:
+    """Draw what guessing would give, along vocabularies where it is in sight."""
+    low, high = axes.get_ylim()
+    if x.column == "task.vocab_size" and any(low <= 1 / value <= high for value in x.values):
+        # A line of one place would not be seen.
+        shifts = (0.0,) if len(x.values) > 1 else (-0.3, 0.3)
         axes.plot(
-            [x.position(value) for value in x.values],
-            [1 / value for value in x.values],
+            [x.position(value, shift) for value in x.values for shift in shifts],
+            [1 / value for value in x.values for _ in shifts],
             color="#777777",
             linewidth=0.9,
             linestyle=(0, (1, 1.5)),

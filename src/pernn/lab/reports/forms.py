@@ -17,8 +17,17 @@ from pernn.lab.experiments import Columns, Contrast, Experiment, FigureLayout, n
 
 from .comparing import MIN_PAIRS, Side, Sooner, compare_pace
 from .panels import Scale, is_share, log_ends, tick_log, tick_round
-from .records import Record, matches, number, paired_differences, placed, sides, sort_key
-from .statistics import Interval, rank_correlation, student_interval
+from .records import (
+    Record,
+    is_censored,
+    matches,
+    number,
+    paired_differences,
+    placed,
+    sides,
+    sort_key,
+)
+from .statistics import Interval, LowerBound, rank_correlation, student_interval
 from .texts import Labels, value_of
 
 LINES = (
@@ -55,12 +64,14 @@ class Series:
         label: Its name in the legend; empty if it is not listed.
         points: Horizontal value → seed → value.
         place: Among the lines of the figure, which the page shows and hides by it.
+        never: Horizontal values at which some trials never arrive.
     """
 
     style: Mapping[str, Any]
     label: str
     points: Mapping[Any, Mapping[Any, float]]
     place: int = 0
+    never: Container[Any] = ()
 
     @property
     def values(self) -> list[float]:
@@ -143,8 +154,19 @@ def collect(
     """
     layout, label = experiment.figure, Labels(experiment.labels)
     points, styles = points_of(layout, records, metric), looks(layout.lines, order)
+    never = {
+        (value_of(one, layout.lines), value_of(one, layout.x))
+        for one in records
+        if is_censored(one, metric)
+    }
     return [
-        Series(styles[value], label.condition(layout.lines, value), points[value], place)
+        Series(
+            styles[value],
+            label.condition(layout.lines, value),
+            points[value],
+            place,
+            {at for at in points[value] if (value, at) in never},
+        )
         for place, value in enumerate(order)
         if value in points
     ]
@@ -223,8 +245,12 @@ NUM_THIN = 32
 
 
 def draw_bands(axes: Axes, x: Scale, series: Sequence[Series]) -> None:
-    """Draw means in the band of their interval, trials thin."""
+    """Draw means in their interval's band, trials thin, single places as points."""
+    # A line or band of one place would not be seen.
+    draw_points(axes, x, [line for line in series if len(line.points) == 1])
     for line in series:
+        if len(line.points) == 1:
+            continue
         at = sorted(line.points, key=x.values.index)
         places = [x.position(value) for value in at]
         means, low, high = _ends(_intervals(line, at))
@@ -251,7 +277,6 @@ def draw_bands(axes: Axes, x: Scale, series: Sequence[Series]) -> None:
             zorder=2.5,
             gid=tag(line),
         )
-        alone = {"marker": line.style["marker"], "markersize": 4.2} if len(at) == 1 else {}
         axes.plot(
             places,
             means,
@@ -260,7 +285,6 @@ def draw_bands(axes: Axes, x: Scale, series: Sequence[Series]) -> None:
             zorder=3,
             gid=tag(line),
             **look,
-            **alone,
         )
 
 
@@ -269,12 +293,21 @@ def _points(axes: Axes, x: Scale, line: Series, shift: float, aside: float) -> N
     at = sorted(line.points, key=x.values.index)
     intervals = _intervals(line, at)
     means, low, high = _ends(intervals)
+    places = [x.position(value, shift) for value in at]
+    names = [x.label.condition(x.column, value) for value in at]
+    said = [
+        f"{name}: {one.shown} {one.bounds}, n = {len(line.points[value])}"
+        for name, one, value in zip(names, intervals, at, strict=True)
+    ]
+    arrived = [n for n, value in enumerate(at) if value not in line.never]
+    never = [n for n, value in enumerate(at) if value in line.never]
     drawn = axes.errorbar(
-        [x.position(value, shift) for value in at],
+        places,
         means,
         yerr=[means - low, high - means],
         label=line.label or None,
         markersize=4.2,
+        markevery=arrived,
         linewidth=1.3,
         elinewidth=1.1,
         capsize=2.2,
@@ -283,16 +316,19 @@ def _points(axes: Axes, x: Scale, line: Series, shift: float, aside: float) -> N
     )
     for part in drawn.get_children():
         part.set_gid(tag(line))
-    names = [x.label.condition(x.column, value) for value in at]
-    drawn[0].set_gid(
-        tag(
-            line,
-            [
-                f"{name}: {one.shown} {one.bounds}, n = {len(line.points[value])}"
-                for name, one, value in zip(names, intervals, at, strict=True)
-            ],
+    drawn[0].set_gid(tag(line, [said[n] for n in arrived]))
+    if never:
+        axes.plot(
+            [places[n] for n in never],
+            [means[n] for n in never],
+            color=line.style["color"],
+            linestyle="none",
+            marker="^",
+            markersize=5,
+            markerfacecolor="white",
+            zorder=3.5,
+            gid=tag(line, [said[n] for n in never]),
         )
-    )
     raw = [
         (x.position(value, shift + aside), one, f"{name}, seed {seed}: {one:.4g}")
         for name, value in zip(names, at, strict=True)
@@ -313,7 +349,11 @@ def _points(axes: Axes, x: Scale, line: Series, shift: float, aside: float) -> N
 
 
 def _intervals(line: Series, at: Sequence[Any]) -> list[Interval]:
-    return [student_interval(list(line.points[value].values())) for value in at]
+    found = [student_interval(list(line.points[value].values())) for value in at]
+    return [
+        LowerBound(**vars(one)) if value in line.never else one
+        for one, value in zip(found, at, strict=True)
+    ]
 
 
 def _ends(intervals: Iterable[Interval]) -> Float64[np.ndarray, "3 values"]:

@@ -225,7 +225,13 @@ def is_share(metric: str) -> bool:
 
 
 def fit_metric(
-    axes: Axes, metric: str, values: Sequence[float], base: int | None, *, free: bool = False
+    axes: Axes,
+    metric: str,
+    values: Sequence[float],
+    base: int | None,
+    bounds: Sequence[float] = (),
+    *,
+    free: bool = False,
 ) -> None:
     """Set the vertical axis of a metric.
 
@@ -238,25 +244,27 @@ def fit_metric(
         metric: What is on it.
         values: All that are drawn.
         base: Of the logarithmic axis; shares have none.
+        bounds: Of their intervals, kept in sight where the metric can be.
         free: Whether the axis is to be as long as what is drawn.
 
     Raises:
         ConfigError: If a logarithmic axis is to have anything but positive numbers.
     """
     if base and values and not is_share(metric):
-        ends = log_ends(metric, values)
+        ends = log_ends(metric, [*values, *(bound for bound in bounds if bound > 0)])
         axes.set_yscale("log", base=base)
         axes.set_ylim(*ends)
         tick_log(axes.yaxis, ends, base)
     elif not free and is_share(metric):
-        length = max(values) - min(values) if values else 0.0
+        shown = [*values, *(min(max(bound, 0.0), 1.0) for bound in bounds)]
+        length = max(shown) - min(shown) if shown else 0.0
         if 0 < length < CLOSE:
-            axes.set_ylim(min(values) - 0.12 * length, max(values) + 0.12 * length)
+            axes.set_ylim(min(shown) - 0.12 * length, max(shown) + 0.12 * length)
         else:
             axes.set_ylim(-0.03, 1.03)
     elif not free and values and min(values) >= 0:
         top = max(axes.get_ylim()[1], max(values) * 1.05) or 1.0
-        axes.set_ylim(-0.03 * top, top)
+        axes.set_ylim(min([0.0, *bounds]) - 0.03 * top, top)
 
 
 def log_ends(metric: str, values: Sequence[float]) -> tuple[float, float]:

@@ -181,8 +181,8 @@ def restrict_together(records: Iterable[Record], column: str) -> list[Record]:
 
 
 def is_censored(record: Record, column: str) -> bool:
-    """Return whether a trial that has a pace never got there."""
-    return bool(record[f"{column}{CENSORED}"])
+    """Return whether a column is a pace that the trial never reached."""
+    return bool(record.get(f"{column}{CENSORED}"))
 
 
 def is_pace(column: str) -> bool:

@@ -90,6 +90,16 @@ class Interval:
         return f"{round(value, decimals) + 0.0:.{decimals}f}"
 
 
+@dataclass(frozen=True)
+class LowerBound(Interval):
+    """A mean of values, some of them known to be too small."""
+
+    @property
+    def shown(self) -> str:
+        """The estimate as text, after a sign."""
+        return f"≥ {super().shown}"
+
+
 def bootstrap_interval(values: Sequence[float]) -> Interval:
     """Return the percentile bootstrap interval of the mean.
 

@@ -21,8 +21,8 @@ from pernn.lab.trials import (
     unroll,
 )
 
-from .records import Record, number, placed, sort_key
-from .statistics import Interval, bootstrap_interval, student_interval
+from .records import Record, is_censored, number, placed, sort_key
+from .statistics import Interval, LowerBound, bootstrap_interval, student_interval
 from .texts import clean, csv_cell, markdown_table
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Measured:
 
     Attributes:
         bootstrap: Mean over seeds with the interval of the paper.
-        student: The same mean with Student's t interval.
+        student: The same mean with Student's t interval; a bound if some trials never arrive.
         values: Seed → value, in the seeds' order.
     """
 
@@ -114,7 +114,10 @@ def _measure(group: Mapping[Any, Record], metric: str) -> Measured | None:
     if not values:
         return None
     data = list(values.values())
-    return Measured(bootstrap_interval(data), student_interval(data), values)
+    student = student_interval(data)
+    if any(is_censored(group[seed], metric) for seed in values):
+        student = LowerBound(**vars(student))
+    return Measured(bootstrap_interval(data), student, values)
 
 
 def to_csv(rows: Sequence[Row], metrics: Sequence[str]) -> str:

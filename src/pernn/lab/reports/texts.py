@@ -10,7 +10,7 @@ from pernn.errors import counted
 from pernn.lab.experiments import LABELS, Columns, Experiment, FigureLayout, names_of
 from pernn.lab.training import PRESETS
 
-from .records import Record, sort_key
+from .records import Record, is_censored, sort_key
 
 UNPRINTABLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Unicode categories: control, format, lone surrogate, line and paragraph break."""
@@ -216,7 +216,12 @@ def footer_items(experiment: Experiment, records: Sequence[Record], scale: str =
             words.append(text.format(listed))
     seeds = len({record["seed"] for record in records})
     words.append(f"n = {counted(seeds, 'seed')}")
-    return words + _signs(experiment.figure)
+    signs = _signs(layout)
+    if layout.form == "points" and any(
+        is_censored(one, metric) for one in records for metric in layout.metrics
+    ):
+        signs.append("hollow △, ≥ in tables: some trials never arrive, so at least that")
+    return words + signs
 
 
 def _set(record: Record, column: str) -> Any:
@@ -239,8 +244,7 @@ def _signs(layout: FigureLayout) -> list[str]:
         rows = " × rows of their tables" if layout.table else ""
         ranked = "ρ: Spearman’s rank correlation, 95 % percentile bootstrap over seeds"
         return [f"points: trials{rows}", ranked]
-    bars = "bands" if layout.form == "bands" else "error bars"
-    trials = (
-        "thin lines: trials" if layout.form == "bands" else "small dots: trials, beside their mean"
-    )
+    bars, trials = "error bars", "small dots: trials, beside their mean"
+    if layout.form == "bands":
+        bars, trials = "bands or error bars", "thin lines or dots: trials"
     return [f"{bars}: 95 % by Student's t over seeds", trials]
