@@ -61,8 +61,8 @@ def jacobian(
 
     Args:
         core: Module that recurs, from the zero state.
-        gates: Projected inputs of all steps, `(batch, time, gate)` whatever the core's `batch_first`:
-            `core.project(vectors)`, `model.project(tokens)`.
+        gates: Projected inputs of all steps, `(batch, time, gate)` whatever a core's `batch_first`
+            says: `core.project(vectors)`, `model.project(tokens)`.
         source: Step after which the state is taken, counted from 1.
         target: Step of the outputs, those of the top layer.
         memory_budget: Bytes that may be worked with, beside the result.
