@@ -280,7 +280,7 @@ class PositionEncodedRNN(EncodedNetwork):
 
 
 def _is_usual(embedding: nn.Module) -> bool:
-    """Return whether an embedding is a look-up in its weight, of which nobody wants to hear."""
+    """Return whether an embedding is a plain look-up without hooks."""
     return (
         isinstance(embedding, nn.Embedding)
         and type(embedding).forward is nn.Embedding.forward
