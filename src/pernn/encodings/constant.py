@@ -14,4 +14,4 @@ class Constant(Computed):
 
     def vectors(self, num_steps: int) -> Float[Tensor, "time size"]:
         """Return 1/√D everywhere."""
-        return self.place.new_full((num_steps, self.size), self.size**-0.5)
+        return self.anchor.new_full((num_steps, self.size), self.size**-0.5)

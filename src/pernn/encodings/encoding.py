@@ -81,6 +81,9 @@ class Encoding(nn.Module, ABC):
         silent = in_output if self.masked == "output" else ~in_output
         return encodings.masked_fill(silent.unsqueeze(1), 0.0)
 
+    def follow(self, device: torch.device) -> None:
+        """Leave `meta` for where the vectors are."""
+
     def joined_size(self, width: int) -> int:
         """Return the width after joining vectors of `width`.
 
@@ -132,6 +135,7 @@ class Encoding(nn.Module, ABC):
                 f"{type(self).__name__}: the vectors' type is invalid: expected floating point, to "
                 f"which encodings are rounded, got {vectors.dtype}; convert them with .float()"
             )
+        self.follow(vectors.device)
         joined = torch.cat([vectors] * self.embedding_copies, dim=-1)
         if not self.size:
             if not isinstance(position_offset, Tensor):
@@ -146,7 +150,7 @@ class Encoding(nn.Module, ABC):
         else:
             encodings = self(num_steps, num_queries, position_offset=position_offset)
             encodings = encodings.unsqueeze(1) if time_first else encodings
-        encodings = encodings.to(vectors if vectors.is_meta else vectors.dtype)
+        encodings = encodings.to(vectors.dtype)
         if self.combine == "add":
             return joined + encodings
         return torch.cat([joined, encodings.expand(*vectors.shape[:-1], -1)], dim=-1)
@@ -215,18 +219,13 @@ class Computed(Encoding):
         # Tells where the module lives and in which precision.
         self.register_buffer("anchor", torch.empty(0), persistent=False)
 
-    @property
-    def place(self) -> Tensor:
-        """An empty tensor of the device and type of the vectors.
-
-        On `meta` they are computed on the CPU: `load_state_dict(assign=True)` brings weights to
-        a network made there, and no buffer that no file has.
-        """
-        anchor = self.anchor
-        return torch.empty(0, dtype=anchor.dtype, device="cpu") if anchor.is_meta else anchor
+    def follow(self, device: torch.device) -> None:
+        """Leave `meta`, where `load_state_dict(assign=True)` brings weights alone."""
+        if self.anchor.is_meta and device.type != "meta":
+            self.anchor = torch.empty(0, dtype=self.anchor.dtype, device=device)
 
     def _apply(self, *args: Any, **options: Any) -> nn.Module:
-        self.anchor = self.place  # there is nothing on `meta` that could be moved
+        self.follow(torch.device("cpu"))  # there is nothing on `meta` that could be moved
         return super()._apply(*args, **options)  # type: ignore[no-untyped-call,no-any-return]
 
 

@@ -82,7 +82,7 @@ class Sinusoidal(Computed):
         if torch.compiler.is_compiling():
             # What is traced must not outlive the trace, nor depend on what was asked before.
             return self._compute(0, num_steps)
-        table, place = self._table, self.place
+        table, place = self._table, self.anchor
         if len(table) < num_steps or (table.device, table.dtype) != (place.device, place.dtype):
             # Asked for one more step at a time, as in generation, the table grows by doubling.
             grown = 2 * len(table) if 0 < len(table) < num_steps <= 2 * len(table) else num_steps
@@ -128,4 +128,4 @@ class Sinusoidal(Computed):
             [angles.sin(), angles.cos()], dim=2 if self.layout == "interleaved" else 1
         )
         unit = waves.reshape(end - first, self.size) / math.sqrt(self.size / 2)
-        return unit.to(self.place)
+        return unit.to(self.anchor)

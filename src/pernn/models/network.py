@@ -294,9 +294,8 @@ class EncodedNetwork(nn.Module, ABC):
         """
         if not self.encoding.size:
             return None
+        self.encoding.follow(self.output_layer.weight.device)
         encodings = self.encoding(num_steps, num_queries, position_offset=position_offset)
-        if self.output_layer.weight.is_meta:
-            encodings = encodings.to("meta")
         concatenated = self.encoding.combine == "concat"
         offset = self.joined_size - self.encoding.size if concatenated else 0
         return self.core.project(encodings, offset=offset, bias=False)
