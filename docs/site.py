@@ -34,7 +34,7 @@ LEFT_OUT = ("*.html", "*.py", "__pycache__", "*.csv", "*.lock.json", "claims.jso
 """What the site does not need: programs, and tables for programs."""
 FOR_REFERENCE = {"claims.md", "pace.md", "plan.md", "predicted.md", "CHANGELOG.md"}
 """Long pages that the search leaves out, as it does those of sweeps and plans."""
-MAX_OWN = 90_000
+MAX_OWN = 60_000
 """Bytes above which a drawing of a sweep with settings of its own, which no experiment's page
 shows, is in the repository only."""
 MAX_BYTES = 15_000_000
