@@ -88,7 +88,10 @@ class Stacked(Core):
         return cast(list[Layer], list(self.layers))
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw every layer."""
+        """Draw every layer.
+
+        Call this one, not that of each module: layers set rows of their linear maps themselves.
+        """
         for layer in self._layers:
             layer.reset_parameters(generator)
 
