@@ -164,11 +164,16 @@ class _Cluster:
             self.schedule.on_event(event)
 
     def _tell_progress(self) -> None:
-        """Read the files of one running trial, another one every time."""
-        self.turn += 1
+        """Read the files of one running trial, another one every time.
+
+        Of a thousand that wait, those in front run: it begins anew where one has not begun.
+        """
         if running := list(self.schedule.running.items()):
             run, spec = running[self.turn % len(running)]
-            if done := sum(read_update(self.schedule.root, s.fingerprint()) for s in spec.stages):
+            done = sum(read_update(self.schedule.root, s.fingerprint()) for s in spec.stages)
+            # The first alone may be slow to begin.
+            self.turn = self.turn + 1 if done or not self.turn else 0
+            if done:
                 self.schedule.on_event(TrialEvent("running", run, min(done, spec.num_updates)))
 
     def stop(self) -> None:
