@@ -10,7 +10,8 @@ from urllib.parse import unquote
 import pytest
 
 from pernn.lab.experiments import PLANNED, EveryTrial, experiment_names, find_experiment
-from pernn.lab.reports import Report, draw_curves, write_study
+from pernn.lab.reports import Report, draw, draw_curves, write_study
+from pernn.lab.reports.texts import footer
 from pernn.lab.trials import Trial
 from reports.test_page import CLAIMS, HOSTILE, Reader
 from reports.trials import curves, experiment, planned, trials
@@ -314,7 +315,10 @@ def test_of_many_trials_some_are_drawn_and_the_mean_is_of_all(monkeypatch):
     # Vanilla and encoded trials are in turn.
     assert means == pytest.approx([39.0, 40.0])
     drawn = draw_curves(experiment(), rows, "demo", ("svg",))
-    assert drawn.caption.endswith("(thin lines: 32 trials of each)")
+    assert "thin lines or dots: at most 32 trials of each" in drawn.footer
+    dots = [one for one in draw(experiment(), records).axes[0].lines if one.get_marker() == "."]
+    assert [len(one.get_xdata()) for one in dots] == [32, 32]
+    assert "small dots: at most 32 trials of each" in footer(experiment(), records)
     assert drawn.contents.keys() == {"learning_curves.svg"}
     assert "scale demo" in drawn.footer
     assert "n = 40 seeds" in drawn.footer

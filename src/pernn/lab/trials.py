@@ -189,11 +189,15 @@ def gather(
         CorruptError: If a trial is damaged and nobody is warned.
     """
     found: dict[str, Trial] = {}
+    # Thousands of trials share a few machines, tasks and cores.
+    known: dict[str, Any] = {}
     with gc_paused():
         for run in runs:
             with naming_damage(on_warning):
                 if one := read_trial(root, run, on_warning):
-                    found[run] = one
+                    machine = known.setdefault(repr(one.environment), one.environment)
+                    spec = {key: known.setdefault(repr(x), x) for key, x in one.spec.items()}
+                    found[run] = replace(one, spec=spec, environment=machine)
     more = [one for run, one in (published or {}).items() if run not in found]
     return [*found.values(), *more]
 

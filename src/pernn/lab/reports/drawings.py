@@ -10,7 +10,6 @@ from pernn.lab.experiments import Experiment, FigureLayout, names_of
 from pernn.lab.trials import Trial, is_missing, lines_of, records_of, settings_of, unroll
 
 from .figures import LINK, Format, draw, inline, render
-from .forms import NUM_THIN
 from .records import Record, matches
 from .texts import SETTINGS, Labels, footer
 
@@ -148,8 +147,6 @@ def draw_curves(
         metrics=("train_loss", "test_loss", *tests),
         form="bands",
     )
-    if settings["seed"].nunique() > NUM_THIN:
-        note += f" (thin lines: {NUM_THIN} trials of each)"
     asked = replace(experiment, question=CAPTION, figure=layout)
     return Drawing.of(STEM, asked, records, scale, formats, CAPTION + note)
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from .records import (
     sort_key,
 )
 from .statistics import Interval, LowerBound, rank_correlation, student_interval
-from .texts import Labels, value_of
+from .texts import NUM_THIN, Labels, value_of
 
 LINES = (
     {"color": "#D55E00", "marker": "s", "linestyle": "--", "markerfacecolor": "white"},
@@ -240,10 +241,6 @@ def draw_points(axes: Axes, x: Scale, series: Sequence[Series]) -> None:
             _points(axes, x, line, 0.16 * beside, 0.1)
 
 
-NUM_THIN = 32
-"""At most this many trials of a line are drawn themselves; mean and band are of all of them."""
-
-
 def draw_bands(axes: Axes, x: Scale, series: Sequence[Series]) -> None:
     """Draw means in their interval's band, trials thin, single places as points."""
     # A line or band of one place would not be seen.
@@ -332,7 +329,7 @@ def _points(axes: Axes, x: Scale, line: Series, shift: float, aside: float) -> N
     raw = [
         (x.position(value, shift + aside), one, f"{name}, seed {seed}: {one:.4g}")
         for name, value in zip(names, at, strict=True)
-        for seed, one in line.points[value].items()
+        for seed, one in islice(line.points[value].items(), NUM_THIN)
     ]
     axes.plot(
         [place for place, *_ in raw],

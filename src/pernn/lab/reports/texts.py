@@ -110,6 +110,9 @@ LONGEST = 100
 FEW = 4
 """So many values are listed one by one."""
 
+NUM_THIN = 32
+"""At most this many trials of each mean are drawn themselves; mean and interval are of all."""
+
 SEPARATOR = " · "
 PLACE = re.compile(r"[A-Za-z_][\w.]*:([A-Za-z_]\w*?)(?:Config)?")
 """The kind of a part of one's own, `module:ClassConfig`, which is called by its class."""
@@ -216,7 +219,7 @@ def footer_items(experiment: Experiment, records: Sequence[Record], scale: str =
             words.append(text.format(listed))
     seeds = len({record["seed"] for record in records})
     words.append(f"n = {counted(seeds, 'seed')}")
-    signs = _signs(layout)
+    signs = _signs(layout, seeds)
     if layout.form == "points" and any(
         is_censored(one, metric) for one in records for metric in layout.metrics
     ):
@@ -233,8 +236,8 @@ def _set(record: Record, column: str) -> Any:
     return value
 
 
-def _signs(layout: FigureLayout) -> list[str]:
-    """Explain the signs of a form."""
+def _signs(layout: FigureLayout, seeds: int) -> list[str]:
+    """Explain the signs of a form, with so many trials of each kind."""
     if layout.form == "heat":
         return ["colours: means over seeds", "hatched: no trial"]
     if layout.form == "factors":
@@ -244,7 +247,8 @@ def _signs(layout: FigureLayout) -> list[str]:
         rows = " × rows of their tables" if layout.table else ""
         ranked = "ρ: Spearman’s rank correlation, 95 % percentile bootstrap over seeds"
         return [f"points: trials{rows}", ranked]
-    bars, trials = "error bars", "small dots: trials, beside their mean"
+    some = f"at most {NUM_THIN} trials of each" if seeds > NUM_THIN else "trials"
+    bars, trials = "error bars", f"small dots: {some}, beside their mean"
     if layout.form == "bands":
-        bars, trials = "bands or error bars", "thin lines or dots: trials"
+        bars, trials = "bands or error bars", f"thin lines or dots: {some}"
     return [f"{bars}: 95 % by Student's t over seeds", trials]
