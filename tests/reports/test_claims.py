@@ -1,13 +1,14 @@
 """Verdicts: what decides them, what they rest on, and what they show."""
 
 import json
+import math
 from dataclasses import replace
 
 import pytest
 from scipy.stats import ttest_1samp
 
 from pernn.errors import ConfigError
-from pernn.lab.experiments import PLANNED, Differs, Equivalent, EveryTrial, Place
+from pernn.lab.experiments import PLANNED, Differs, Equivalent, EveryTrial, Grows, Place
 from pernn.lab.experiments.predicates import with_primary
 from pernn.lab.reports import (
     bootstrap_interval,
@@ -133,6 +134,29 @@ def test_an_average_says_where_the_sign_is_the_opposite():
         "cells disagree in sign: opposite to the average at 2 of 3, k = 8, k = 16, where the 95 % "
         "interval excludes 0 at k = 8"
     )
+
+
+def test_where_accuracies_are_compared_errors_are_divided_by_a_factor():
+    """Points shrink near 1; a factor of errors does not."""
+    gains = [0.25, 0.3, 0.2, 0.375, 0.25]
+    records = [
+        {**one, "token_accuracy": one["m"]} for one in pairs({4: gains, 8: [0.25] * 5}, task="t")
+    ]
+    about = claim(Differs("token_accuracy", {}, ENCODING, "k"))
+    found = judge(about, records)
+    logs = [(math.log2(0.5 / (0.5 - one)) + 1) / 2 for one in gains]
+    low, high = ttest_1samp(logs, 0).confidence_interval()
+    expected = [2**one for one in (sum(logs) / 5, low, high)]
+    assert found.errors == "{:.2f} [{:.2f}, {:.2f}]".format(*expected)
+    assert f"; errors divided by {found.errors}" in found.detail
+    assert found.dump()["errors"] == found.errors
+    slope = judge(claim(Grows("token_accuracy", {}, ENCODING, "k")), records)
+    assert slope.errors.endswith(" times as much per doubling")
+    # Beside a trial without errors there is no factor, nor of other metrics.
+    faultless = [{**one, "token_accuracy": 1.0} if one["k"] == 8 else one for one in records]
+    assert judge(about, faultless).errors == ""
+    assert "errors" not in judge(differs(), records).dump()
+    assert judge(claim(Differs("token_accuracy", {"k": 4}, ENCODING, "k")), faultless).errors
 
 
 def test_a_claim_fits_the_grid_of_every_sweep():

@@ -51,6 +51,8 @@ class Verdict:
             where differences are 0 because neither side arrives.
         registration: `registered` if a plan was registered that says so of this very claim and of
             its trials, `exploratory` if they depart from it, as the remark says; empty without one.
+        errors: Of a claim that compares accuracies, by what errors (1 − accuracy) are divided: the
+            geometric mean of seeds and cells; empty if a trial makes none.
         is_cut: Whether it is of updates to a level that half of both sides or more never reach in
             some cell.
     """
@@ -71,6 +73,7 @@ class Verdict:
     remark: str = ""
     detectable: float | None = None
     registration: str = ""
+    errors: str = ""
     is_cut: bool = False
 
     @property
@@ -101,7 +104,7 @@ class Verdict:
     def dump(self) -> dict[str, Any]:
         """Return plain JSON values, with null for NaN."""
         values = {key: _plain(value) for key, value in asdict(self).items() if key != "claim"}
-        for name in ("registration", "is_cut"):
+        for name in ("registration", "errors", "is_cut"):
             if not values[name]:
                 del values[name]
         about = self.claim
@@ -222,6 +225,7 @@ def _judge(
     evidence = found.evidence
     if evidence is not None and found.num_seeds >= MIN_SEEDS:
         outcome = decide(bool(evidence.supports <= ALPHA), bool(evidence.contradicts <= ALPHA))
+    divided = f"errors divided by {found.errors}" if found.errors else ""
     return Verdict(
         claim,
         outcome,
@@ -235,8 +239,9 @@ def _judge(
         found.sample.num_diverged,
         found.sample.num_missing,
         found.cells,
-        "; ".join(filter(None, [found.detail, chosen])),
+        "; ".join(filter(None, [found.detail, divided, chosen])),
         "; ".join(_remarks(found)),
+        errors=found.errors,
         is_cut=bool(found.cut),
     )
 

@@ -25,7 +25,7 @@ from pernn.lab.experiments import (
 
 from .records import Record, is_censored, is_pace, matches, restrict_together, sort_key
 from .rules import Evidence, exceeds, in_every, lies_within, trials_near
-from .samples import Label, Sample, arms, gather, show, show_all
+from .samples import Label, Sample, arms, gather, rows_about, show, show_all
 from .statistics import ROUNDING, Interval, bootstrap_interval, share_interval, student_interval
 
 Compares = Differs | DiffersMore | Equivalent | Grows
@@ -65,6 +65,7 @@ class Finding:
         sample: Where it was taken from.
         detail: One line on what was compared.
         remark: What a reader should know before trusting it.
+        errors: Of differences in accuracy, the factor by which errors are divided; empty if none.
         cut: Cells whose differences are 0 for want of updates, in a sentence; empty if none are.
         interval: That decided, if it is not Student's t interval of the values.
     """
@@ -77,6 +78,7 @@ class Finding:
     sample: Sample
     detail: str
     remark: str = ""
+    errors: str = ""
     cut: str = ""
     interval: Interval | None = None
 
@@ -98,7 +100,39 @@ def find(
         return replace(found, detail="; ".join(filter(None, [factor, found.detail])))
     if isinstance(predicate, Compares) and is_pace(predicate.metric):
         return _compare_paces(claim, predicate, records, planned, label)
-    return _test(predicate, gather(claim, records, planned, label))
+    found = _test(predicate, gather(claim, records, planned, label))
+    return replace(found, errors=_divided_errors(claim, records, planned, label))
+
+
+def _divided_errors(
+    claim: Claim, records: Sequence[Record], planned: Sequence[Record], label: Label
+) -> str:
+    """Return by what errors are divided where accuracies are compared, if every trial makes some.
+
+    Near 1 a difference of accuracies is small whatever an encoding does; this is not.
+    """
+    predicate = claim.predicate
+    if not isinstance(predicate, Differs | DiffersMore | Grows) or predicate.metric not in SHARES:
+        return ""
+    metric, taken = predicate.metric, [where for _, where in arms(predicate)]
+    rows = [
+        row
+        for row in rows_about(claim, records)
+        if matches(row, predicate.where) and any(matches(row, where) for where in taken)
+    ]
+    if predicate.contrast is None or any(not row.get(metric, 1) < 1 for row in rows):
+        return ""
+    bits = [{**row, metric: -math.log2(1 - row[metric])} for row in rows]
+    # The rows of a table are at hand, and in no plan.
+    plan = () if claim.table else planned
+    found = _test(predicate, gather(replace(claim, table=None), bits, plan, label))
+    factor = student_interval(found.values).as_factor()
+    more = {DiffersMore: " times as much", Grows: " times as much per doubling"}
+    return f"{factor}{more.get(type(predicate), '')}"
+
+
+SHARES = ("token_accuracy", "sequence_accuracy")
+"""Metrics whose rest are errors."""
 
 
 def _test(predicate: Tested, sample: Sample) -> Finding:

@@ -174,7 +174,7 @@ DECIDED: tuple[Outcome, ...] = ("supported", "contradicted", "inconclusive", "to
 COUNTED = (*DECIDED, "same numbers", "not run")
 OTHER = (*DECIDED, "not run", NOT_ASKED)
 APART = "Apart, and in no total: checks of robustness, trends, and the demo."
-IN_LINE = ("effect", "seen", "verdict")
+IN_LINE = ("effect", "errors", "seen", "verdict")
 OF_ONE = (*IN_LINE, "findings", "means", "scales")
 """Marks of one claim or sweep, such as `<!-- effect EXPERIMENT/CLAIM --> … <!-- /effect -->`.
 
@@ -257,8 +257,9 @@ def _of_verdict(place: str, verdict: Verdict) -> dict[str, str]:
     """Return effect and verdict of a claim and its cells, by the names of their marks."""
     name, found = f"{place}/{verdict.claim.name}", verdict.interval
     parts = {f"verdict {name}": verdict.verdict, f"effect {name}": str(found or "–")}
-    if found and verdict.detectable is not None:
-        parts[f"seen {name}"] = found.show(verdict.detectable)
+    seen = verdict.detectable
+    parts[f"seen {name}"] = found.show(seen) if found and seen is not None else "–"
+    parts[f"errors {name}"] = verdict.errors or "–"
     for cell in verdict.cells:
         parts[f"effect {name}@{cell.name.rpartition(' = ')[2]}"] = str(cell.interval)
     return parts

@@ -90,6 +90,21 @@ def arms(predicate: Predicate) -> list[Arm]:
     return found
 
 
+def rows_about(claim: Claim, records: Sequence[Record]) -> list[Record]:
+    """Return the rows of a claim's table, and the trials that have none; all trials without one.
+
+    Raises:
+        CorruptError: If the table is malformed.
+        NotRunError: If no trial has it.
+    """
+    rows = unroll(records, claim.table)
+    if records and not rows:
+        raise NotRunError(f"no finished trial has a table {claim.table!r}")
+    if claim.table is not None:
+        rows += [one for one in records if claim.table not in one.get("tables", {})]
+    return rows
+
+
 def gather(
     claim: Claim, records: Sequence[Record], planned: Sequence[Record], label: Label
 ) -> Sample:
@@ -109,11 +124,7 @@ def gather(
     predicate, taking_part = claim.predicate, arms(claim.predicate)
     metric, where = predicate.metric, predicate.where
     cells = predicate.along if isinstance(predicate, Grows | LimitNear) else predicate.cells
-    rows = unroll(records, claim.table)
-    if records and not rows:
-        raise NotRunError(f"no finished trial has a table {claim.table!r}")
-    if claim.table is not None:
-        rows += [one for one in records if claim.table not in one.get("tables", {})]
+    rows = rows_about(claim, records)
     chosen = [row for row in rows if matches(row, where)]
     if not chosen:
         asked = ", ".join(f"{label(k)} = {_any_of(v, label)}" for k, v in where.items())
