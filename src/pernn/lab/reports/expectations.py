@@ -116,7 +116,7 @@ def _of_claims(one: Mapping[str, Any], reports: Mapping[str, Report], pages: str
             raise ConfigError(f"expectations.json: {sweep} has no claim {name!r}")
         verdict = verdicts[name]
         outcome = _judge_claim(expected, verdict)
-        is_met = outcome == "held" if expected == NOT else verdict.verdict == "supported"
+        is_met = (verdict.verdict == "supported") is (expected != NOT)
         fails = bool(one.get("failure")) and outcome != "not run" and not is_met
         link = link_to(reports[sweep], pages)
         found = f"[`{name}`]({link}): {_told(verdict)}"
@@ -128,7 +128,8 @@ def _told(verdict: Verdict) -> str:
     if verdict.interval is None:
         return verdict.verdict
     seen = f", {verdict.interval.show(verdict.detectable)}" if verdict.detectable else ""
-    return f"{verdict.verdict}, {escape_markdown(str(verdict.interval))}{seen}"
+    kind = " (exploratory)" if verdict.registration == "exploratory" else ""
+    return f"{verdict.verdict}{kind}, {escape_markdown(str(verdict.interval))}{seen}"
 
 
 def _judge_claim(expected: str, verdict: Verdict) -> Outcome:
@@ -136,12 +137,12 @@ def _judge_claim(expected: str, verdict: Verdict) -> Outcome:
         return "not run"
     if expected == "open":
         return "open"
-    if expected == NOT:
-        return "missed" if verdict.verdict == "supported" else "held"
-    if expected not in ("supported", "contradicted"):
+    if expected not in ("supported", "contradicted", NOT):
         raise ConfigError(f"expectations.json: no expectation is called {expected!r}")
     if verdict.verdict == "inconclusive":
         return "not decided"
+    if expected == NOT:
+        return "missed" if verdict.verdict == "supported" else "held"
     return "held" if verdict.verdict == expected else "missed"
 
 
