@@ -409,8 +409,10 @@ def _log2(value: Any, column: str) -> float:
 def _contrast(predicate: Differs | DiffersMore | Equivalent | Grows, label: Label) -> str:
     text, contrast = label(predicate.metric), predicate.contrast
     if contrast is not None:
-        text += f", {_side(contrast, contrast.treated, contrast.treated_where, label)} − "
-        text += _side(contrast, contrast.baseline, contrast.baseline_where, label)
+        # What both sides share says what the one is that has nothing of its own.
+        plain = label(predicate.where.get("encoding.kind", "without"))
+        text += f", {_side(contrast, contrast.treated, contrast.treated_where, label, plain)} − "
+        text += _side(contrast, contrast.baseline, contrast.baseline_where, label, plain)
     if isinstance(predicate, DiffersMore | Equivalent) and predicate.between is not None:
         sides = predicate.between
         text += f", more with {label(sides.column)} {label(sides.treated)} than "
@@ -418,11 +420,16 @@ def _contrast(predicate: Differs | DiffersMore | Equivalent | Grows, label: Labe
     return text
 
 
-def _side(contrast: Contrast, value: Any, where: Mapping[str, Any], label: Label) -> str:
+def _side(
+    contrast: Contrast, value: Any, where: Mapping[str, Any], label: Label, plain: str
+) -> str:
     """Return the name of one side; a number is led by what it is a number of."""
+    together = ", ".join(map(str, (value, *where.values())))
+    if (name := label(together)) != together and where:
+        return name
     further = ", ".join(label(one) for one in where.values() if one is not None)
     if value is None:
-        return further or "without"
+        return further or plain
     name = label(value)
     if not sort_key(value)[0] and name == show(value):
         name = f"{label(contrast.column)} {name}"
