@@ -104,9 +104,10 @@ class Verdict:
     def dump(self) -> dict[str, Any]:
         """Return plain JSON values, with null for NaN."""
         values = {key: _plain(value) for key, value in asdict(self).items() if key != "claim"}
-        for name in ("registration", "errors", "is_cut"):
-            if not values[name]:
-                del values[name]
+        for some in (values, *values["cells"]):
+            for name in ("registration", "errors", "is_cut"):
+                if not some.get(name, True):
+                    del some[name]
         about = self.claim
         return {
             "claim": about.name,

@@ -44,12 +44,14 @@ class Cell:
         num_seeds: Values behind it.
         interval: Student's t.
         bootstrap: The paper's.
+        errors: As of a `Finding`, in this cell.
     """
 
     name: str
     num_seeds: int
     interval: Interval
     bootstrap: Interval
+    errors: str = ""
 
 
 @dataclass(frozen=True)
@@ -101,19 +103,23 @@ def find(
     if isinstance(predicate, Compares) and is_pace(predicate.metric):
         return _compare_paces(claim, predicate, records, planned, label)
     found = _test(predicate, gather(claim, records, planned, label))
-    return replace(found, errors=_divided_errors(claim, records, planned, label))
+    return _with_errors(found, claim, records, planned, label)
 
 
-def _divided_errors(
-    claim: Claim, records: Sequence[Record], planned: Sequence[Record], label: Label
-) -> str:
-    """Return by what errors are divided where accuracies are compared, if every trial makes some.
+def _with_errors(
+    found: Finding,
+    claim: Claim,
+    records: Sequence[Record],
+    planned: Sequence[Record],
+    label: Label,
+) -> Finding:
+    """Add by what errors are divided where accuracies are compared, if every trial makes some.
 
     Near 1 a difference of accuracies is small whatever an encoding does; this is not.
     """
     predicate = claim.predicate
     if not isinstance(predicate, Differs | DiffersMore | Grows) or predicate.metric not in SHARES:
-        return ""
+        return found
     metric, taken = predicate.metric, [where for _, where in arms(predicate)]
     rows = [
         row
@@ -121,14 +127,19 @@ def _divided_errors(
         if matches(row, predicate.where) and any(matches(row, where) for where in taken)
     ]
     if predicate.contrast is None or any(not row.get(metric, 1) < 1 for row in rows):
-        return ""
+        return found
     bits = [{**row, metric: -math.log2(1 - row[metric])} for row in rows]
     # The rows of a table are at hand, and in no plan.
     plan = () if claim.table else planned
-    found = _test(predicate, gather(replace(claim, table=None), bits, plan, label))
-    factor = student_interval(found.values).as_factor()
-    more = {DiffersMore: " times as much", Grows: " times as much per doubling"}
-    return f"{factor}{more.get(type(predicate), '')}"
+    other = _test(predicate, gather(replace(claim, table=None), bits, plan, label))
+    more = " times as much" * isinstance(predicate, DiffersMore | Grows)
+    more += " per doubling" * isinstance(predicate, Grows)
+    cells = [
+        replace(one, errors=str(own.interval.as_factor()))
+        for one, own in zip(found.cells, other.cells, strict=True)
+    ]
+    factor = student_interval(other.values).as_factor()
+    return replace(found, errors=f"{factor}{more}", cells=tuple(cells))
 
 
 SHARES = ("token_accuracy", "sequence_accuracy")

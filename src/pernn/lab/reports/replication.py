@@ -261,7 +261,8 @@ def _of_verdict(place: str, verdict: Verdict) -> dict[str, str]:
     parts[f"seen {name}"] = found.show(seen) if found and seen is not None else "–"
     parts[f"errors {name}"] = verdict.errors or "–"
     for cell in verdict.cells:
-        parts[f"effect {name}@{cell.name.rpartition(' = ')[2]}"] = str(cell.interval)
+        place = f"{name}@{cell.name.rpartition(' = ')[2]}"
+        parts |= {f"effect {place}": str(cell.interval), f"errors {place}": cell.errors or "–"}
     return parts
 
 
