@@ -14,6 +14,8 @@ from pernn.errors import ConfigError
 from pernn.lab.experiments import (
     LEVELS,
     Claim,
+    Equivalent,
+    Grows,
     Place,
     Sooner,
     pace_column,
@@ -157,6 +159,41 @@ def test_trials_that_never_arrive_count_at_the_last_update_and_are_said():
     assert found.interval.estimate == pytest.approx(restricted.mean())
     assert found.num_seeds == 5
     assert "never reached, and counted at the last update: 2 of 5 none" in found.remark
+
+
+PACE, SIZE, VANILLA = pace_column(0.9), "task.vocab_size", {"encoding.kind": "none"}
+
+
+@pytest.mark.parametrize(
+    ("predicate", "before", "after"),
+    [
+        (Equivalent(PACE, {}, ENCODING, SIZE, (16,), 0.7, "ours"), "supported", "inconclusive"),
+        (Grows(PACE, {}, ENCODING, SIZE), "contradicted", "inconclusive"),
+        (Grows(PACE, VANILLA, None, SIZE), "supported", "supported"),
+        # What is less than no gain, and more than one, each as 0 has it.
+        (Sooner(0.9, {SIZE: 16}, ENCODING, SIZE, (16,), -1, 0.5, "o"), "supported", "inconclusive"),
+        (Sooner(0.9, {SIZE: 16}, ENCODING, SIZE, (16,), 1, 2, "o"), "contradicted", "inconclusive"),
+        (Sooner(0.9, {}, ENCODING, SIZE), "supported", "supported"),
+    ],
+)
+def test_where_neither_side_arrives_their_equality_decides_nothing(
+    predicate, before, after, monkeypatch
+):
+    slow = [
+        record(seed, kind, 3.0 if place or kind == "none" else 1.95, **{SIZE: 16})
+        for place, seed in enumerate(SEEDS)
+        for kind in CONDITIONS
+    ]
+    one = Claim("c", "It is sooner.", Place("v3", "section 2"), predicate)
+    found = judge(one, [*pairs(*FACTORS), *slow])
+    assert found.verdict == after
+    if predicate.contrast is not None:
+        assert "at task.vocab_size = 16 half or more of either side's trials" in found.remark
+        assert ("decides nothing here" in found.remark) is (after != before)
+        assert found.detectable is None
+        assert found.dump()["is_cut"] is True
+    monkeypatch.setattr("pernn.lab.reports.findings._is_cut", lambda *about: False)
+    assert judge(one, [*pairs(*FACTORS), *slow]).verdict == before
 
 
 def test_trainings_of_unequal_length_are_compared_within_the_shorter():

@@ -47,9 +47,12 @@ class Verdict:
         remark: What a reader should know before trusting it; empty if nothing.
         detectable: Smallest effect that had a chance of 80 % to decide, by the observed spread and
             the number of claims: a distance from the bound in the quantity's unit; of claims of
-            equality the smallest margin. `None` without a spread, or where single trials decide.
+            equality the smallest margin. `None` without a spread, where single trials decide, or
+            where differences are 0 because neither side arrives.
         registration: `registered` if a plan was registered that says so of this very claim and of
             its trials, `exploratory` if they depart from it, as the remark says; empty without one.
+        is_cut: Whether it is of updates to a level that half of both sides or more never reach in
+            some cell.
     """
 
     claim: Claim
@@ -68,6 +71,7 @@ class Verdict:
     remark: str = ""
     detectable: float | None = None
     registration: str = ""
+    is_cut: bool = False
 
     @property
     def intervals(self) -> str:
@@ -97,8 +101,9 @@ class Verdict:
     def dump(self) -> dict[str, Any]:
         """Return plain JSON values, with null for NaN."""
         values = {key: _plain(value) for key, value in asdict(self).items() if key != "claim"}
-        if not self.registration:
-            del values["registration"]
+        for name in ("registration", "is_cut"):
+            if not values[name]:
+                del values[name]
         about = self.claim
         return {
             "claim": about.name,
@@ -168,8 +173,9 @@ def judge_all(
 
 
 def _corrected(verdict: Verdict, outcome: Outcome, num_judged: int) -> Verdict:
-    seen = smallest_effect(verdict.claim, verdict.interval, verdict.num_seeds, num_judged)
-    verdict = replace(verdict, detectable=seen)
+    if not verdict.is_cut:
+        seen = smallest_effect(verdict.claim, verdict.interval, verdict.num_seeds, num_judged)
+        verdict = replace(verdict, detectable=seen)
     if outcome == verdict.uncorrected:
         return verdict
     words = f"{verdict.uncorrected} if it were the only claim, not as one of {num_judged}"
@@ -231,6 +237,7 @@ def _judge(
         found.cells,
         "; ".join(filter(None, [found.detail, chosen])),
         "; ".join(_remarks(found)),
+        is_cut=bool(found.cut),
     )
 
 
@@ -243,6 +250,7 @@ def _remarks(found: Finding) -> list[str]:
             found.num_seeds < MIN_SEEDS
         ),
         found.remark: bool(found.remark),
+        found.cut: bool(found.cut),
         f"all {len(values)} values are equal, so their spread is unknown": constant,
         f"{counted(lost, 'trial')} diverged and count{'s' * (lost == 1)} as the worst": lost,
         f"{counted(missing, 'trial')} not finished": missing,

@@ -65,6 +65,7 @@ class Finding:
         sample: Where it was taken from.
         detail: One line on what was compared.
         remark: What a reader should know before trusting it.
+        cut: Cells whose differences are 0 for want of updates, in a sentence; empty if none are.
         interval: That decided, if it is not Student's t interval of the values.
     """
 
@@ -76,6 +77,7 @@ class Finding:
     sample: Sample
     detail: str
     remark: str = ""
+    cut: str = ""
     interval: Interval | None = None
 
 
@@ -232,11 +234,44 @@ def _compare_paces(
         name = ", ".join(map(label, where.values())) or "trials"
         words += [f"{never} of {len(own)} {name}"] if never else []
     lacking = f"never reached, and counted at the last update: {'; '.join(words)}" if words else ""
-    return replace(
+    found = replace(
         found,
         quantity=f"log2 of {found.quantity}",
         remark="; ".join(filter(None, [lacking, found.remark])),
     )
+    pairs = [sides_taken[place : place + 2] for place in range(0, len(sides_taken), 2)]
+    cut = [
+        f"{found.sample.name} = {found.sample.label(cell)}"
+        for cell in found.sample.cells
+        if any(
+            len(pair) == 2 and all(_is_cut(needed, found.sample, cell, one, metric) for one in pair)
+            for pair in pairs
+        )
+    ]
+    return _without_the_cut(found, predicate, cut) if cut else found
+
+
+def _is_cut(
+    rows: Sequence[Record], sample: Sample, cell: Any, where: Mapping[str, Any], metric: str
+) -> bool:
+    """Return whether half of one side's trials, or more, never reach the level in a cell."""
+    own = [row for row in rows if row[sample.column] == cell and matches(row, where)]
+    return 2 * sum(is_censored(row, metric) for row in own) >= len(own)
+
+
+def _without_the_cut(found: Finding, predicate: Compares, cut: Sequence[str]) -> Finding:
+    """Drop what differences of 0 would show where neither side arrives."""
+    match predicate:
+        case Equivalent(between=None):
+            lost = ["supports"]
+        case Differs():
+            lost = ["supports"] * (predicate.margin < 0) + ["contradicts"] * (predicate.margin > 0)
+        case _:
+            lost = ["supports", "contradicts"]
+    said = f"at {show_all(cut)} half or more of either side's trials never arrive, which counts as "
+    said += "no difference" + " and decides nothing here" * bool(lost)
+    evidence = found.evidence and found.evidence._replace(**dict.fromkeys(lost, np.ones(())))
+    return replace(found, evidence=evidence, cut=said)
 
 
 def _disagreement(total: float, cells: Sequence[Cell]) -> str:
