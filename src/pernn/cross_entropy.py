@@ -8,9 +8,10 @@ one takes its place.
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Integer
 from torch import Tensor
 
+from pernn.errors import ConfigError
 from pernn.kernels import autocast_dtype, find_kernels, product, without_autocast
 
 CHUNK_SIZES = {"cpu": 2**23, "cuda": 2**26}
@@ -21,7 +22,7 @@ def linear_cross_entropy(
     states: Float[Tensor, "rows hidden"],
     weight: Float[Tensor, "vocab hidden"],
     bias: Float[Tensor, " vocab"] | None,
-    targets: Int[Tensor, " rows"],
+    targets: Integer[Tensor, " rows"],
     weights: Float[Tensor, " rows"] | None = None,
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
     """Return the cross-entropy and accuracy of linear logits, in chunks.
@@ -31,14 +32,25 @@ def linear_cross_entropy(
         weight: Of the output layer.
         bias: Of the output layer.
         targets: Ids.
-        weights: Of each row in the mean; all equal if absent.
+        weights: Of each row in the mean, constants; all equal if absent.
 
     Returns:
         Nats per row; a share in [0, 1], which carries no gradient. A target as likely as another id
         counts as hit.
+
+    Raises:
+        ConfigError: If the targets are no integers, or the weights require gradients; in a second
+            derivative.
     """
+    if targets.is_floating_point():
+        raise ConfigError(f"targets is invalid: expected ids, got {targets.dtype}")
+    if weights is not None and weights.requires_grad:
+        raise ConfigError(
+            "weights is invalid: expected constants, got a tensor that requires gradients; "
+            "detach it, or use torch.nn.functional.cross_entropy"
+        )
     loss, hits = _LinearCrossEntropy.apply(  # type: ignore[no-untyped-call]
-        states, weight, bias, targets, weights
+        states, weight, bias, targets.long(), weights
     )
     return loss, hits
 
@@ -62,7 +74,9 @@ class _LinearCrossEntropy(torch.autograd.Function):
         losses = states.new_empty(num_rows)
         hits = torch.empty(num_rows, dtype=torch.bool, device=states.device)
         grad_states = torch.empty_like(states) if wants[0] else None
-        grad_weight = torch.empty_like(weight) if wants[1] else None
+        # Of no rows nothing else would be written.
+        blank = torch.empty_like if num_rows else torch.zeros_like
+        grad_weight = blank(weight) if wants[1] else None
         grad_bias = torch.zeros_like(bias) if bias is not None and wants[2] else None
         output_layer = weight.to(dtype)
         # A GPU adds the bias on the way: a pass over the logits is a tenth of its time.
@@ -99,9 +113,13 @@ class _LinearCrossEntropy(torch.autograd.Function):
         return losses.mean() if weights is None else (losses * weights).sum(), share
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad_loss: Tensor, grad_share: Tensor) -> tuple[Tensor | None, ...]:
         del grad_share
+        if torch.is_grad_enabled():
+            raise ConfigError(
+                "linear_cross_entropy has no second derivative (create_graph=True): "
+                "use torch.nn.functional.cross_entropy"
+            )
         return (*(None if g is None else g * grad_loss for g in ctx.saved_tensors), None, None)
 
 

@@ -7,7 +7,7 @@ from torch import nn
 
 from agreement import each_way
 from drawn import draw, parts_of
-from pernn.analysis import compare_jacobians, jacobian, linearise
+from pernn.analysis import compare_jacobians, jacobian, linearise, similarity
 from pernn.analysis.fallback import AutogradJacobian
 from pernn.analysis.jacobians import choose_form
 from pernn.analysis.linearisation import divide_work, even_blocks
@@ -88,6 +88,44 @@ def test_rows_far_below_the_smallest_number_keep_their_direction(generator):
         rtol=1e-6,
         atol=0,
     )
+
+
+@pytest.mark.parametrize("factor", [40, 80])
+@pytest.mark.parametrize("kind", [Elman, GRU, LSTM])
+def test_saturated_networks_keep_their_directions(kind, factor):
+    """A step divides by 10¹⁰ and more, and slopes vanish in float32 alone."""
+    generator = torch.Generator().manual_seed(2)
+    core, vectors = kind(4, 8, generator=generator), torch.randn(4, 19, 4, generator=generator)
+    with torch.no_grad():
+        core.weight("ih", 0).mul_(factor)
+    sides = core.project(vectors).detach().split(2)
+    found = compare_jacobians(core, *sides, 1, 19)
+    exact = jacobian(core.double(), torch.cat(sides).double(), 1, 19, closed=False)
+    exact /= exact.abs().amax((1, 2), keepdim=True)
+    np.testing.assert_allclose(found.similarity(), similarity(*exact.split(2)), atol=0.01)
+    squares = torch.linalg.svdvals(exact[:2]) ** 2
+    ranks = squares.sum(1) ** 2 / (squares**2).sum(1)
+    np.testing.assert_allclose(found.first_rank, ranks.numpy(), atol=0.01)
+
+
+def test_a_row_of_zeros_leaves_the_rank_to_the_others(generator):
+    core = Elman(4, 8, generator=generator)
+    with torch.no_grad():
+        core.weight("hh", 0).mul_(0.3)
+        core.weight("ih", 0)[0] = 0
+        core.bias_of("ih", 0)[0] = 30
+    gates = core.project(torch.randn(4, 41, 4, generator=generator)).detach()
+    found = compare_jacobians(core, *gates.split(2), 1, 41)
+    assert not found.first_norms[:, 0].any()
+    assert found.first_norms[:, 1:].max() < 1e-25
+    exact = jacobian(core.double(), gates.double(), 1, 41)
+    squares = torch.linalg.svdvals(exact[:2] / exact[:2].abs().amax((1, 2), keepdim=True)) ** 2
+    expected = squares.sum(1) ** 2 / (squares**2).sum(1)
+    np.testing.assert_allclose(found.first_rank, expected.numpy(), rtol=1e-4)
+    with torch.no_grad():
+        core.weight("hh", 0).zero_()
+    nothing = compare_jacobians(core, *gates.double().split(2), 1, 41)
+    assert nothing.first_rank.tolist() == [0, 0]
 
 
 class Odd(nn.Module):

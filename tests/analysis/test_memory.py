@@ -73,11 +73,20 @@ def test_a_shift_register_has_no_overlap_and_a_sum_nothing_else():
 def test_the_overlap_depends_on_neither_scale_nor_basis():
     found = torch.randn(3, 10, 5, generator=torch.Generator().manual_seed(2))
     expected = subspace_overlap(found)
-    scales = torch.tensor([1e-6, 1.0, 1e6])[:, None, None]
     rotation = torch.linalg.qr(vectors(1, 5, 5)[0]).Q
-    torch.testing.assert_close(subspace_overlap(scales * found @ rotation), expected)
+    for factor in (1e6, 1e30):
+        scales = torch.tensor([1 / factor, 1.0, factor])[:, None, None]
+        torch.testing.assert_close(subspace_overlap(scales * found @ rotation), expected)
     torch.testing.assert_close(expected, expected.T)
     torch.testing.assert_close(expected.diagonal(), torch.ones(3))
+
+
+def test_a_position_that_changes_nothing_has_no_overlap():
+    found = torch.randn(3, 10, 5, generator=torch.Generator().manual_seed(2))
+    expected = subspace_overlap(found)
+    found[1] = 0
+    expected[1] = expected[:, 1] = 0
+    torch.testing.assert_close(subspace_overlap(found), expected)
 
 
 def test_the_overlap_is_the_squared_cosine_of_two_lines():
@@ -98,10 +107,11 @@ def test_an_onion_has_the_slope_of_its_factor(factor):
     assert log_slope(input_gradients(register(), register().project(vectors()))).abs().max() < 1e-6
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("make", [Elman, GRU, LSTM])
-def test_gradients_in_the_inputs_are_those_of_autograd(make):
-    core = make(WIDTH, 5, generator=torch.Generator().manual_seed(3))
-    inputs = vectors(2).requires_grad_()
+def test_gradients_in_the_inputs_are_those_of_autograd(make, dtype):
+    core = make(WIDTH, 5, generator=torch.Generator().manual_seed(3)).to(dtype)
+    inputs = vectors(2).to(dtype).requires_grad_()
     full = torch.autograd.functional.jacobian(
         lambda x: core.recur(core.project(x))[0][:, -1].sum(0), inputs
     )
@@ -153,11 +163,13 @@ def test_gradients_do_not_depend_on_what_a_projection_adds():
     assert torch.equal(input_gradients(biased, gates), input_gradients(plain, gates))
 
 
-def test_a_projection_that_ignores_what_it_is_given_is_refused():
+def test_what_would_give_no_gradients_is_refused():
     core = Linear(torch.eye(WIDTH), torch.eye(WIDTH))
     core.project = lambda inputs, **_: inputs
     with pytest.raises(ConfigError, match="first 1 features alone"):
         input_gradients(core, vectors(), width=1)
+    with torch.inference_mode(), pytest.raises(ConfigError, match=r"use torch\.no_grad"):
+        input_gradients(core, vectors())
 
 
 def test_small_gradients_in_float32_are_those_of_float64():

@@ -205,8 +205,11 @@ def test_what_an_encoding_cannot_give_is_refused():
         with pytest.raises(ConfigError, match="25 steps, but only 24 positions; raise num_pos"):
             build(config)(STEPS + 1)
     for config in ENCODING_KINDS:
+        added = build(config.override({"combine": "add"}))
         with pytest.raises(ConfigError, match="of size 6 cannot be added to vectors of 5"):
-            build(config.override({"combine": "add"})).joined_size(5)
+            added.joined_size(5)
+        with pytest.raises(ConfigError, match="of size 6 cannot be added to vectors of 1"):
+            added(torch.zeros(2, 5, 1))  # which would be broadcast
 
 
 @pytest.mark.parametrize("config", ALL, **named)
@@ -309,6 +312,13 @@ def test_sequences_far_apart_need_a_table_each():
     near = encoding.join(vectors[:2], position_offset=offsets[:2], lengths=torch.tensor([4, 3]))
     assert torch.equal(found[:2], near)
     assert torch.equal(found[2], encoding.join(vectors[2], position_offset=2**31))
+
+
+@pytest.mark.parametrize("offset", [2**53, 2**60, 2**53 - 1, torch.tensor([0, 2**53])])
+def test_positions_that_float64_cannot_count_are_refused(offset):
+    assert Sinusoidal(4)(3, position_offset=2**53 - 3).shape == (3, 4)
+    with pytest.raises(ConfigError, match=r"expected steps below 2\*\*53, .* got \d+$"):
+        Sinusoidal(4).join(torch.zeros(2, 3, 1), position_offset=offset)
 
 
 def test_a_position_below_zero_is_refused_without_an_encoding_too():

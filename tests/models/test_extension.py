@@ -64,6 +64,14 @@ def test_a_second_extension_keeps_what_the_first_one_learnt():
     assert same_bits(model.output_layer.weight[:8], known[1])
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_new_rows_are_of_the_type_of_the_old(dtype):
+    model = PositionEncodedRNN(5, **SIZES).to(dtype)
+    extend_vocabulary(model, 8)
+    assert model(torch.tensor([[0, 7]]), 2).dtype == dtype
+    assert model.embedding.weight.dtype == dtype
+
+
 @pytest.mark.parametrize("rows", [0, 1, 2])
 def test_logits_of_known_ids_are_what_they_were(rows):
     model, before = grown(rows=rows)

@@ -175,6 +175,7 @@ def test_numbers_that_are_no_integers_are_refused(given):
         to_integers("lengths", given, torch.device("cpu"))
     with pytest.raises(ConfigError, match=r"expected an integer of at least 0, got 1\.5"):
         check_offset(1.5)
+    assert check_offset(np.uint8(254)) + 3 == 257  # NumPy's would wrap
 
 
 @pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32])

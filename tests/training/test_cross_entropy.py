@@ -1,5 +1,7 @@
 """Read-out and loss in chunks against PyTorch's, in float64."""
 
+from inspect import unwrap
+
 import numpy as np
 import pytest
 import torch
@@ -79,6 +81,42 @@ def test_extreme_logits_give_numbers(way):
     assert loss.item() == pytest.approx(5e3)
     assert share.item() == 0.5
     assert states.grad.tolist() == [[0, 0], [-0.5, 0.5]]
+
+
+@each_way
+def test_of_no_rows_the_gradients_are_zero(way):
+    states, weight, bias, targets = leaves(0, 3, 6, 2)
+    spoilt = torch.full_like(weight, torch.nan)
+    del spoilt  # its memory is taken next
+    with way():
+        linear_cross_entropy(states, weight, bias, targets, torch.zeros(0))[0].backward()
+    assert not weight.grad.any()
+    assert not bias.grad.any()
+
+
+@each_way
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int32])
+def test_ids_of_every_type_are_read(way, dtype):
+    states, weight, bias, targets = leaves(4, 3, 6, 2)
+    for weights in (None, torch.full((4,), 0.25)):
+        with way():
+            expected = linear_cross_entropy(states, weight, bias, targets, weights)
+            found = linear_cross_entropy(states, weight, bias, targets.to(dtype), weights)
+        assert found == expected
+
+
+@each_way
+def test_derivatives_that_would_be_wrong_are_refused(way):
+    states, weight, bias, targets = leaves(4, 3, 6, 2)
+    with way():
+        loss, _ = linear_cross_entropy(states, weight, bias, targets)
+        with pytest.raises(ConfigError, match=r"no second derivative .*use torch\.nn\.functional"):
+            torch.autograd.grad(loss, weight, create_graph=True)
+        with pytest.raises(ConfigError, match="weights is invalid: expected constants"):
+            linear_cross_entropy(states, weight, bias, targets, torch.ones(4, requires_grad=True))
+        with pytest.raises(ConfigError, match=r"targets is invalid: .* got torch\.float32"):
+            # Types are checked in tests before the function sees them.
+            unwrap(linear_cross_entropy)(states, weight, bias, targets.float())
 
 
 def test_weights_that_are_frozen_get_no_gradient():

@@ -17,6 +17,8 @@ from .similarities import KINDS
 
 WIDEST_SPECTRUM = 4
 """Largest ratio of state to output width with an effective rank: the Gram matrix is squared."""
+LOWEST_EXPONENT = -(2**29)
+"""Of what is 0; twice that is still an integer in 32 bits."""
 
 
 @dataclass(frozen=True)
@@ -148,6 +150,8 @@ class Spectrum:
 
     def add(self, rows: Tensor, exponents: Tensor) -> None:
         """Add a block of rows, relative to each sequence's largest."""
+        # A row of zeros has no scale: it must not shift the others away.
+        exponents = exponents.masked_fill((rows == 0).all(2), LOWEST_EXPONENT)
         largest = exponents.amax(1)
         if self._exponents is not None:
             largest = torch.maximum(largest, self._exponents)

@@ -36,11 +36,7 @@ class AutogradJacobian:
     """
 
     def __init__(self, core: Recurrence, gates: Gates, source: int, target: int) -> None:
-        if torch.is_inference_mode_enabled():
-            raise ConfigError(
-                "Jacobians by autograd need gradients, which torch.inference_mode has not: use "
-                "torch.no_grad"
-            )
+        refuse_inference("Jacobians by autograd")
         self._core, self._gates, self._steps = core, gates, (source, target)
         self._raised: AutogradJacobian | None = None
         with torch.no_grad():
@@ -116,6 +112,18 @@ class AutogradJacobian:
         width = flatten_state(leaves, batch_axes(core, gates)).shape[1]
         graph = gates.shape[1] * gates.shape[2] + 12 * num_factors * (gates.shape[2] + width)
         return gates.itemsize * graph, gates.itemsize * width
+
+
+def refuse_inference(what: str) -> None:
+    """Refuse `torch.inference_mode`, in which autograd finds nothing.
+
+    Raises:
+        ConfigError: If it is on.
+    """
+    if torch.is_inference_mode_enabled():
+        raise ConfigError(
+            f"{what} need autograd, which torch.inference_mode turns off: use torch.no_grad"
+        )
 
 
 def batch_axes(core: Recurrence, gates: Gates) -> list[int | None]:

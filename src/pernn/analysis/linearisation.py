@@ -90,6 +90,12 @@ def even_blocks(total: int, largest: int) -> Iterator[tuple[int, int]]:
         yield block * total // count, (block + 1) * total // count
 
 
+def exponents_of(largest: Tensor) -> Tensor:
+    """Return the exponents of numbers, as far as one factor undoes them."""
+    bound = -math.frexp(torch.finfo(largest.dtype).tiny)[1]
+    return torch.frexp(largest).exponent.clamp(-bound, bound)
+
+
 @contextmanager
 def exact_products() -> Iterator[None]:
     """Compute without gradients and lower precisions, then restore the settings."""

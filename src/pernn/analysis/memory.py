@@ -11,8 +11,8 @@ from torch.utils._pytree import tree_leaves
 from pernn.cores import Recurrence
 from pernn.errors import ConfigError
 
-from .fallback import batch_axes, flatten_state
-from .linearisation import Gates, exact_products
+from .fallback import batch_axes, flatten_state, refuse_inference
+from .linearisation import Gates, exact_products, exponents_of
 
 Network = TypeVar("Network", bound=nn.Module)
 
@@ -47,8 +47,9 @@ def input_gradients(
         Norms. In half precision small gradients vanish: `.float()` core and gates.
 
     Raises:
-        ConfigError: If `core.project` takes no first features alone.
+        ConfigError: If `core.project` takes no first features alone, or in `torch.inference_mode`.
     """
+    refuse_inference("gradients in the inputs")
     with exact_products(), torch.enable_grad():
         size = core.input_size if width is None else width
         moved = gates.new_zeros(*gates.shape[:2], size).requires_grad_()
@@ -61,7 +62,7 @@ def input_gradients(
             )
         outputs, _ = core.recur(gates.detach() + change)
         squares = gates.new_zeros(gates.shape[:2])
-        precise = squares.double()
+        precise = torch.zeros_like(squares, dtype=torch.float64)
         for unit in range(core.hidden_size):
             # Sequences do not see each other: the sum's gradient holds every sequence's own.
             last = outputs[:, -1, unit].sum()
@@ -109,7 +110,8 @@ def subspace_overlap(
     With C_i = Σ d dᵀ over the changes d of position i it is ⟨C_i, C_j⟩_F / (‖C_i‖_F ‖C_j‖_F), the
     squared cosines between the principal directions of the two, weighted by their variances: 0 if
     and only if the subspaces are orthogonal, 1 if they and their variances are the same. It does
-    not depend on the basis of the state, nor on the scale of a position.
+    not depend on the basis of the state, nor on the scale of a position. A position that changes
+    nothing has 0 with all, itself too.
 
     Args:
         changes: How the state changes when one position's token is replaced, for each position.
@@ -119,7 +121,11 @@ def subspace_overlap(
         tensor([[1., 0.],
                 [0., 1.]])
     """
+    # Squares of very small or large changes would be 0 or infinite.
+    exponents = exponents_of(changes.abs().amax((1, 2), keepdim=True))
+    changes = torch.ldexp(changes, -exponents)
     scale = torch.linalg.vector_norm(changes, dim=(1, 2), keepdim=True)
+    scale = scale.masked_fill(scale == 0, 1.0)
     with exact_products():
         gram = (changes / scale).transpose(1, 2) @ (changes / scale)
         flat = torch.nn.functional.normalize(gram.flatten(1), dim=1)

@@ -1,5 +1,8 @@
 """Jacobians of cores with `factors`: their product, last step first."""
 
+import copy
+from functools import cached_property
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -8,10 +11,8 @@ from torch.nn import functional as F
 from pernn.cores import LayerFactors, RecurrentCore
 from pernn.kernels import find_kernels, product
 
-from .linearisation import Exponents, Gates, Rows
+from .linearisation import Exponents, Gates, Rows, exact_products, exponents_of
 
-STEPS_PER_SCALING = 16
-"""Steps between two exact rescalings, which keep vanishing rows far from underflow."""
 LEAST_SIZE = 128
 """Rows and columns from which matrix units are faster, one sequence at a time."""
 
@@ -31,6 +32,7 @@ class ProductJacobian:
     """
 
     def __init__(self, core: RecurrentCore, gates: Gates, source: int, target: int) -> None:
+        self._given = core, gates, source, target
         self.outputs, self._layers = trace(core, gates[:, :target], source)
         self._num_factors = target - source
         self._size = core.hidden_size
@@ -41,7 +43,10 @@ class ProductJacobian:
         self.width = self._num_parts * self._size
 
     def rows(self, first: int, last: int) -> tuple[Rows, Exponents]:
-        """Return rows of outputs `first … last − 1`, scaled against underflow."""
+        """Return rows of outputs `first … last − 1`, scaled against underflow.
+
+        Those that vanish in float32 are computed again in float64.
+        """
         batch, count, num_layers = len(self.outputs), last - first, len(self._layers)
         parts = [self.outputs.new_zeros(batch, count, self._size) for _ in range(self._num_parts)]
         parts[num_layers - 1][:, range(count), range(first, last)] = 1
@@ -50,9 +55,21 @@ class ProductJacobian:
         for step in range(self._num_factors - 1, -1, -1):
             for layer in range(num_layers - 1, -1, -1):
                 parts[layer], spare = self._go_back(layer, step, parts, spare), parts[layer]
-            if step % STEPS_PER_SCALING == 0:
-                exponents += _rescale(parts)
-        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=2), exponents
+            # A step of a saturated network divides by 10¹⁰ and more.
+            exponents += _rescale(parts)
+        rows = parts[0] if len(parts) == 1 else torch.cat(parts, dim=2)
+        if rows.dtype == torch.float32 and (lost := (rows == 0).all(2)).any():
+            # In float32, tanh is 1 from about 9 on, and its slope 0.
+            precise, powers = self._in_double.rows(first, last)
+            rows = torch.where(lost.unsqueeze(2), precise.to(rows), rows)
+            exponents = torch.where(lost, powers, exponents)
+        return rows, exponents
+
+    @cached_property
+    def _in_double(self) -> "ProductJacobian":
+        core, gates, source, target = self._given
+        with exact_products():
+            return ProductJacobian(copy.deepcopy(core).double(), gates.double(), source, target)
 
     def _go_back(self, layer: int, step: int, parts: list[Tensor], fresh: Tensor) -> Tensor:
         """Take one layer back by a step: its hidden state's adjoints are put into `fresh`."""
@@ -125,7 +142,7 @@ def _at(values: Tensor | None, step: int) -> Tensor:
 def _rescale(parts: list[Tensor]) -> Exponents:
     """Divide every row by the power of 2 next to its largest entry, exactly; give the exponents."""
     ends = [end for part in parts for end in (part.amax(2), part.amin(2))]
-    exponents: Tensor = torch.frexp(torch.stack(ends).abs().amax(0)).exponent
+    exponents = exponents_of(torch.stack(ends).abs().amax(0))
     factors = torch.ldexp(torch.ones_like(ends[0]), -exponents).unsqueeze(2)
     for part in parts:
         part.mul_(factors)

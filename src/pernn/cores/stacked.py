@@ -7,6 +7,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from pernn.errors import ConfigError
+from pernn.kernels import autocast_dtype
+
 from .core import Core, Linear
 from .projected import Projected
 
@@ -117,17 +120,23 @@ class Stacked(Core):
             The top layer's outputs, and the final state of every layer.
 
         Raises:
-            ConfigError: If there is no time step, or the state has another shape.
+            ConfigError: If there is no time step, or the state has another shape or type.
         """
         values = gates.gates() if isinstance(gates, Projected) else gates.transpose(0, 1)
         num_steps, batch = values.shape[:2]
         self._check_steps(num_steps, num_outputs)
         first = self._layers[0]
         expected = (self.num_layers, batch, *first.state_shape)
+        dtype = first.enter.weight.dtype
         if state is None:
-            state = values.new_zeros(expected, dtype=first.enter.weight.dtype)
+            state = values.new_zeros(expected, dtype=dtype)
         else:
             (state,) = self._check_state(state, [expected], self.state_axes)
+            if state.dtype != dtype and not autocast_dtype(values.device.type):
+                raise ConfigError(
+                    f"{type(self).__name__}: the state's type is invalid: expected {dtype}, as the "
+                    f"weights are, got {state.dtype}; convert it with .to()"
+                )
         if not self.goes_by_steps:
             values, state = self._run(
                 values, state, num_steps if num_outputs is None else num_outputs

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
         Encoding as Encoding,
         NoEncoding as NoEncoding,
         RepeatedEmbedding as RepeatedEmbedding,
+        check_offset as check_offset,
         refuse_trace as refuse_trace,
     )
     from .oscillators import oscillator_problem as oscillator_problem

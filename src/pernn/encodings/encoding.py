@@ -73,7 +73,7 @@ class Encoding(nn.Module, ABC):
         """
         if isinstance(inputs, Tensor):
             return self.join(inputs, num_queries, position_offset=position_offset)
-        check_offset(position_offset)
+        position_offset = check_offset(position_offset)
         encodings = self._scaled(position_offset, position_offset + inputs)
         if self.masked is None:
             return encodings.clone()  # a caller may change it in place
@@ -121,8 +121,8 @@ class Encoding(nn.Module, ABC):
             Vectors of `joined_size(width)`.
 
         Raises:
-            ConfigError: If there are other axes than these, the vectors are integers, or there is
-                not one integer offset for each sequence.
+            ConfigError: If there are other axes than these, the vectors are integers or too wide or
+                narrow to be added to, or there is not one integer offset for each sequence.
         """
         refuse_trace()
         if vectors.dim() not in (2, 3):
@@ -135,6 +135,7 @@ class Encoding(nn.Module, ABC):
                 f"{type(self).__name__}: the vectors' type is invalid: expected floating point, to "
                 f"which encodings are rounded, got {vectors.dtype}; convert them with .float()"
             )
+        self.joined_size(vectors.shape[-1])
         self.follow(vectors.device)
         joined = torch.cat([vectors] * self.embedding_copies, dim=-1)
         if not self.size:
@@ -229,8 +230,8 @@ class Computed(Encoding):
         return super()._apply(*args, **options)  # type: ignore[no-untyped-call,no-any-return]
 
 
-def check_offset(position_offset: Any) -> None:
-    """Refuse what is no position.
+def check_offset(position_offset: Any) -> int:
+    """Return a position as Python's integer: NumPy's would wrap.
 
     Raises:
         ConfigError: If it is negative or no integer.
@@ -239,6 +240,7 @@ def check_offset(position_offset: Any) -> None:
         raise ConfigError(
             f"position_offset is invalid: expected an integer of at least 0, got {position_offset}"
         )
+    return int(position_offset)
 
 
 def refuse_trace() -> None:

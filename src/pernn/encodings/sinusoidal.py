@@ -95,8 +95,16 @@ class Sinusoidal(Computed):
         """Return the encodings of steps first … end − 1.
 
         Those before are not computed if they are many.
+
+        Raises:
+            ConfigError: If there are too many to be counted.
         """
         if end > LONGEST_TABLE and first:
+            if end > 2**53:
+                raise ConfigError(
+                    "position_offset is invalid: expected steps below 2**53, as far as float64 "
+                    f"counts, got {end - 1}"
+                )
             return self._compute(first, end)
         return super().between(first, end)
 

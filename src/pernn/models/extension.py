@@ -90,5 +90,5 @@ def _grow(module: nn.Module, name: str, new: Rows, known: int) -> None:
         parametrize.remove_parametrizations(module, name)
     old = getattr(module, name).detach()
     frozen = FrozenRows(old[:known], old[known:])
-    setattr(module, name, nn.Parameter(frozen(new.detach().to(old.device))))
+    setattr(module, name, nn.Parameter(frozen(new.detach().to(old))))
     parametrize.register_parametrization(module, name, frozen)

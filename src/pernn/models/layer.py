@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from pernn.cores import Core, pack_as
-from pernn.encodings import Encoding
+from pernn.encodings import Encoding, check_offset
 from pernn.errors import ConfigError
 
 
@@ -106,6 +106,8 @@ class PositionEncoded(nn.Module):
         offset: Any = 0 if position_offset is None else position_offset
         if hasattr(offset, "__len__"):  # small integers would wrap
             offset = to_integers("position_offset", offset, vectors.data.device)
+        else:
+            offset = check_offset(offset)
         left = -offset.clamp_max(0) if isinstance(offset, Tensor) else None
         if isinstance(vectors, PackedSequence):
             if lengths is not None:

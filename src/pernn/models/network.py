@@ -33,6 +33,7 @@ from pernn.encodings import (
     Random,
     RepeatedEmbedding,
     Sinusoidal,
+    check_offset,
     refuse_trace,
 )
 from pernn.errors import ConfigError
@@ -207,7 +208,7 @@ class EncodedNetwork(nn.Module, ABC):
             num_scored,
             scored,
             hx,
-            position_offset or 0,
+            check_offset(position_offset or 0),
             wants_state=return_state,
         )
         outputs: Tensor = self.output_layer(states)

@@ -68,7 +68,7 @@ class Finding:
         detail: One line on what was compared.
         remark: What a reader should know before trusting it.
         errors: Of differences in accuracy, the factor by which errors are divided; empty if none.
-        cut: Cells whose differences are 0 for want of updates, in a sentence; empty if none are.
+        cut: Cells in which neither side arrives, in a sentence; empty if there are none.
         interval: That decided, if it is not Student's t interval of the values.
     """
 

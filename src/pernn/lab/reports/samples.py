@@ -91,7 +91,7 @@ def arms(predicate: Predicate) -> list[Arm]:
 
 
 def rows_about(claim: Claim, records: Sequence[Record]) -> list[Record]:
-    """Return the rows of a claim's table, and the trials that have none; all trials without one.
+    """Return the rows of a claim's table, and trials that have none.
 
     Raises:
         CorruptError: If the table is malformed.

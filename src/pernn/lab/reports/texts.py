@@ -237,7 +237,7 @@ def _set(record: Record, column: str) -> Any:
 
 
 def _signs(layout: FigureLayout, seeds: int) -> list[str]:
-    """Explain the signs of a form, with so many trials of each kind."""
+    """Explain the signs of a form, for a number of seeds."""
     if layout.form == "heat":
         return ["colours: means over seeds", "hatched: no trial"]
     if layout.form == "factors":

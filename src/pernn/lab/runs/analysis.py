@@ -143,6 +143,7 @@ class Anatomy:
         few = gates[: len(gates) // FEWER, :length]
         slope = log_slope(input_gradients(model.core, few, model.embedding.embedding_dim))
         overlap = subspace_overlap(position_changes(model.core, few, few.roll(1, 0)))
+        moved = overlap.diagonal().count_nonzero().item()  # these have 1 with themselves
         states = latent_states(model.core, gates).cpu().numpy()
         tokens_read, time_read = self._read_tokens(states), _read_time(states[::FEWER])
         numbers = {
@@ -152,7 +153,7 @@ class Anatomy:
             "neighbour_chance": found.chances[1],
             "gradient_slope": slope.mean().item(),
             "gradient_slope_size": slope.mean().abs().item(),
-            "overlap": (overlap.sum().item() - length) / (length * (length - 1)),
+            "overlap": (overlap.sum().item() - moved) / (length * (length - 1)),
             "tokens_read": np.mean(tokens_read["read"][-length:]),
             "time_read": np.mean(time_read["read"]),
         }
