@@ -15,6 +15,7 @@ from pernn.lab.experiments import (
     CATALOGUE,
     LEVELS,
     TUNED_CLAIM,
+    EveryTrial,
     find_experiment,
     names_of,
     pace_column,
@@ -27,7 +28,7 @@ from .figures import draw, render
 from .records import Record, paired_differences
 from .report import Report
 from .rules import Outcome
-from .statistics import student_interval
+from .statistics import ROUNDING, student_interval
 from .texts import Labels, escape_markdown, markdown_table
 
 COMMON = (
@@ -163,7 +164,9 @@ def _numbers(verdict: Verdict) -> tuple[float, ...]:
     """Return what two verdicts on the same numbers have in common, whatever the sign asked for."""
     interval = verdict.interval
     # Without a spread, or of shares of trials, numbers of other trials may be the same.
-    if interval is None or verdict.detectable is None:
+    if interval is None or isinstance(verdict.claim.predicate, EveryTrial):
+        return ()
+    if not interval.high - interval.low > 2 * ROUNDING:
         return ()
     values = (abs(interval.estimate), interval.high - interval.low, verdict.num_seeds)
     return tuple(float(f"{value:.9g}") for value in values)
