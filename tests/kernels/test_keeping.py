@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -96,7 +97,9 @@ def test_what_does_not_verify_is_compiled_anew(kept, compiler, library, damage):
     assert num_asked(compiler) == 2
 
 
-def test_many_at_once_compile_it_once(compiler, monkeypatch):
+def test_many_at_once_compile_it_once_and_say_so(compiler, monkeypatch):
+    said = []
+    monkeypatch.setattr(compilation.LOGGER, "warning", said.append)
     monkeypatch.setattr(compilation, "try_out", lambda made: None)
     script = compiler.parent / "cxx"
     script.write_text(script.read_text().replace("echo asked", "sleep 1; echo asked"))
@@ -104,6 +107,7 @@ def test_many_at_once_compile_it_once(compiler, monkeypatch):
         found = list(pool.map(find_library, [choose_recipe()] * 4))
     assert len(set(found)) == 1
     assert num_asked(compiler) == 1
+    assert said == ["compiling kernels, once, about 20 s"]
 
 
 def test_a_cache_that_others_can_write_is_closed_to_them(kept, compiler):
@@ -130,6 +134,13 @@ def test_a_library_that_kills_its_process_is_found_out_in_a_child(compiler):
         find_library(choose_recipe())
     cache = compiler.parent / "cache" / "pernn"
     assert [path.name for path in cache.iterdir()] == [".lock"]
+
+
+def test_without_setuptools_what_is_missing_is_named(compiler, monkeypatch):
+    monkeypatch.delitem(sys.modules, "torch.utils.cpp_extension", raising=False)
+    monkeypatch.setitem(sys.modules, "setuptools", None)
+    with pytest.raises(CompilationError, match="compiling needs setuptools: pip install it"):
+        find_library(choose_recipe())
 
 
 def test_a_sound_library_passes_the_child(compiler):

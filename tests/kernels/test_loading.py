@@ -118,9 +118,11 @@ def test_another_compiler_flag_or_source_is_another_library(monkeypatch, tmp_pat
 
 
 def test_importing_the_modules_compiles_nothing(tmp_path):
+    # As where setuptools is missing.
     script = (
-        "import pernn.cores, pernn.models, pernn.lab.training; "
-        "pernn.cores.LSTM, pernn.models.VectorRNN"
+        "import sys; sys.modules.update(setuptools=None); "
+        "import pernn.cores, pernn.models; pernn.cores.LSTM, pernn.models.VectorRNN; "
+        "import pernn.lab.training"
     )
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
     subprocess.run([sys.executable, "-c", script], env=environment, check=True)

@@ -2,6 +2,7 @@
 
 import fcntl
 import hashlib
+import logging
 import os
 import platform
 import shutil
@@ -15,10 +16,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from torch.utils import cpp_extension
 
 from .cache import TARGET_VARIABLE, library_path
 
+LOGGER = logging.getLogger("pernn.kernels")
 SOURCES = Path(__file__).parent / "source"
 TIMEOUT_SECONDS = 600
 PROBE = """
@@ -151,6 +152,12 @@ def compile_library(recipe: Recipe, path: Path) -> None:
         CompilationError: If the compiler fails, or what it made.
         OSError: If it cannot be kept.
     """
+    try:
+        # Takes a second, and needs setuptools, which PyTorch does not always bring with it.
+        from torch.utils.cpp_extension import include_paths, library_paths
+    except ImportError as error:
+        raise CompilationError(f"compiling needs setuptools: pip install it ({error})") from error
+    LOGGER.warning("compiling kernels, once, about 20 s")
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         # PyTorch's headers take most of the time: all sources share them.
         whole, made = Path(folder, "whole.cpp"), Path(folder, path.name)
@@ -163,8 +170,8 @@ def compile_library(recipe: Recipe, path: Path) -> None:
             *recipe.flags,
             "-include",
             str(SOURCES / "instructions.h"),
-            *(f"-I{one}" for one in cpp_extension.include_paths()),
-            *(f"-L{one}" for one in cpp_extension.library_paths()),
+            *(f"-I{one}" for one in include_paths()),
+            *(f"-L{one}" for one in library_paths()),
             # Loaded already where this library will be.
             "-lc10",
             "-ltorch_cpu",
