@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -92,6 +94,23 @@ def test_a_cache_that_cannot_be_written_is_named(tmp_path, monkeypatch):
     (tmp_path / "pernn").write_text("a file, not a folder")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(CompilationError, match="pernn: File exists"):
+        find_library(choose_recipe())
+
+
+def test_without_a_home_there_are_none(monkeypatch):
+    monkeypatch.delenv("PERNN_KERNELS", raising=False)
+    # Relative, and so ignored.
+    monkeypatch.setenv("XDG_CACHE_HOME", "here")
+    assert cache_directory().is_absolute()
+    monkeypatch.setattr(Path, "home", Mock(side_effect=RuntimeError))
+    assert not may_compile_first()
+    with pytest.raises(CompilationError, match="there is no home directory: set XDG_CACHE_HOME"):
+        find_library(choose_recipe())
+
+
+def test_without_sources_there_are_none(monkeypatch, tmp_path):
+    monkeypatch.setattr("pernn.kernels.compilation.SOURCES", tmp_path / "gone")
+    with pytest.raises(CompilationError, match=r"no C\+\+ sources at .*gone"):
         find_library(choose_recipe())
 
 

@@ -52,14 +52,22 @@ class Recipe(NamedTuple):
         """Name the library: another for another source, flag, compiler or PyTorch.
 
         Where the compiler looks at the processor by itself, another processor is another library.
+
+        Raises:
+            CompilationError: If there are no sources, or the compiler does not answer.
         """
         parts = [torch.__version__, _run(self.compiler, self.compiler, "--version"), *self.flags]
         if "-march=native" in self.flags:
             parts.append(_processor())
         digest = hashlib.sha256("\n".join(parts).encode())
-        for path in sorted(SOURCES.iterdir()):
-            digest.update(path.name.encode())
-            digest.update(path.read_bytes())
+        try:
+            for path in sorted(SOURCES.iterdir()):
+                digest.update(path.name.encode())
+                digest.update(path.read_bytes())
+        except OSError as error:
+            raise CompilationError(
+                f"no C++ sources at {SOURCES}: keep that folder, unzipped"
+            ) from error
         return digest.hexdigest()[:16]
 
 
@@ -96,8 +104,9 @@ def find_library(recipe: Recipe) -> Path:
     Raises:
         CompilationError: If it cannot be compiled or kept.
     """
-    path = library_path(recipe.digest())
+    digest = recipe.digest()
     try:
+        path = library_path(digest)
         _make_private(path.parent)
         if not is_sound(path):
             with (path.parent / ".lock").open("a") as lock:
