@@ -110,6 +110,13 @@ def test_many_at_once_compile_it_once_and_say_so(compiler, monkeypatch):
     assert said == ["compiling kernels, once, about 20 s"]
 
 
+def test_a_compiler_may_be_called_by_another_program(compiler, monkeypatch):
+    monkeypatch.setattr(compilation, "try_out", lambda made: None)
+    monkeypatch.setenv("CXX", f"env 'WORD=a b' {os.environ['CXX']}")
+    find_library(choose_recipe())
+    assert num_asked(compiler) == 1
+
+
 def test_a_cache_that_others_can_write_is_closed_to_them(kept, compiler):
     kept.parent.chmod(0o777)
     assert find_library(choose_recipe()) == kept

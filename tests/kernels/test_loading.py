@@ -114,6 +114,19 @@ def test_without_sources_there_are_none(monkeypatch, tmp_path):
         find_library(choose_recipe())
 
 
+@pytest.mark.parametrize(
+    ("platform", "named", "said"),
+    [
+        ("linux", "'g++", "CXX is invalid: No closing quotation"),
+    ],
+)
+def test_where_no_compiler_can_serve_that_is_said(monkeypatch, platform, named, said):
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.setenv("CXX", named)
+    with pytest.raises(CompilationError, match=said):
+        choose_recipe()
+
+
 def test_whether_the_compiler_comes_first_is_known_without_torch(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv("PERNN_KERNELS", raising=False)

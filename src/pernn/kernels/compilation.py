@@ -5,6 +5,7 @@ import hashlib
 import logging
 import os
 import platform
+import shlex
 import shutil
 import signal
 import stat
@@ -41,11 +42,11 @@ class Recipe(NamedTuple):
     """All that decides the library.
 
     Attributes:
-        compiler: Path of the compiler.
+        compiler: Path of the compiler, or of what calls it, as ccache does, with its words.
         flags: What it is told, but for files.
     """
 
-    compiler: str
+    compiler: tuple[str, ...]
     flags: tuple[str, ...]
 
     def digest(self) -> str:
@@ -56,7 +57,8 @@ class Recipe(NamedTuple):
         Raises:
             CompilationError: If there are no sources, or the compiler does not answer.
         """
-        parts = [torch.__version__, _run(self.compiler, self.compiler, "--version"), *self.flags]
+        version = _run(" ".join(self.compiler), *self.compiler, "--version")
+        parts = [torch.__version__, version, *self.flags]
         if "-march=native" in self.flags:
             parts.append(_processor())
         digest = hashlib.sha256("\n".join(parts).encode())
@@ -77,7 +79,10 @@ def choose_recipe() -> Recipe:
     Raises:
         CompilationError: If there is no compiler.
     """
-    named = os.environ.get("CXX")
+    try:
+        named, *words = shlex.split(os.environ.get("CXX", "")) or [""]
+    except ValueError as error:
+        raise CompilationError(f"CXX is invalid: {error}") from None
     candidates = [named] if named else ["c++", "g++", "clang++"]
     compiler = next(filter(None, map(shutil.which, candidates)), None)
     if compiler is None:
@@ -85,7 +90,8 @@ def choose_recipe() -> Recipe:
     abi = int(torch.compiled_with_cxx11_abi())
     flags = ["-O3", "-std=c++20", "-shared", "-fPIC", "-fopenmp", f"-D_GLIBCXX_USE_CXX11_ABI={abi}"]
     target = choose_target()
-    return Recipe(compiler, (*flags, f"-march={target}") if target else tuple(flags))
+    flags += [f"-march={target}"] if target else []
+    return Recipe((compiler, *words), tuple(flags))
 
 
 def choose_target() -> str:
@@ -173,8 +179,8 @@ def compile_library(recipe: Recipe, path: Path) -> None:
         sources = sorted(SOURCES.glob("*.cpp"))
         whole.write_text("".join(f'#include "{source}"\n' for source in sources))
         _run(
-            recipe.compiler,
-            recipe.compiler,
+            " ".join(recipe.compiler),
+            *recipe.compiler,
             str(whole),
             *recipe.flags,
             "-include",
