@@ -150,8 +150,11 @@ def _is_ours(status: os.stat_result) -> bool:
 
 
 def _make_private(folder: Path) -> None:
-    """Make a folder that only its owner can write to, or make it so if it is ours already."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Make a folder that only its owner can write to, or make it so if it is ours already.
+
+    Others may read: what root compiled serves every user.
+    """
+    folder.mkdir(mode=0o755, parents=True, exist_ok=True)
     status = folder.stat()
     if status.st_uid == os.geteuid() and status.st_mode & 0o022:
         folder.chmod(stat.S_IMODE(status.st_mode) & ~0o022)
@@ -196,7 +199,7 @@ def compile_library(recipe: Recipe, path: Path) -> None:
         try_out(made)
         with made.open("ab") as file:
             file.write(hashlib.sha256(made.read_bytes()).digest())
-        made.chmod(0o600)
+        made.chmod(0o644)
         if path.is_dir() and not path.is_symlink():
             path.rename(made.with_name("old"))
         made.replace(path)
@@ -209,7 +212,16 @@ def try_out(library: Path) -> None:
         CompilationError: If the child does not survive.
     """
     # From where nobody else can put a module named torch.
-    _run("the compiled library", sys.executable, "-c", PROBE, str(library), folder=library.parent)
+    try:
+        _run(
+            "the compiled library", sys.executable, "-c", PROBE, str(library), folder=library.parent
+        )
+    except CompilationError as error:
+        # The loader's words where a file system is mounted with noexec.
+        if "failed to map segment" not in str(error):
+            raise
+        advice = "set XDG_CACHE_HOME to a folder of your own on another file system"
+        raise CompilationError(f"{error}: where nothing may be executed, {advice}") from error
 
 
 def _run(what: str, *words: str, folder: Path | None = None) -> str:
