@@ -117,6 +117,9 @@ def test_without_sources_there_are_none(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("platform", "named", "said"),
     [
+        ("darwin", "", "macOS: Apple's clang has no OpenMP; set CXX"),
+        ("darwin", "no-such-compiler", "no-such-compiler"),
+        ("win32", "g++", "not compiled on Windows"),
         ("linux", "'g++", "CXX is invalid: No closing quotation"),
     ],
 )
@@ -150,11 +153,11 @@ def test_another_compiler_flag_or_source_is_another_library(monkeypatch, tmp_pat
 
 
 def test_importing_the_modules_compiles_nothing(tmp_path):
-    # As where setuptools is missing.
+    # As on Windows, and where setuptools is missing.
     script = (
-        "import sys; sys.modules.update(setuptools=None); "
+        "import sys; sys.modules.update(fcntl=None, setuptools=None); "
         "import pernn.cores, pernn.models; pernn.cores.LSTM, pernn.models.VectorRNN; "
-        "import pernn.lab.training"
+        "del sys.modules['fcntl']; import pernn.lab.training"
     )
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
     subprocess.run([sys.executable, "-c", script], env=environment, check=True)

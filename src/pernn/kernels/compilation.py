@@ -1,6 +1,5 @@
 """Compilation of the C++ sources into the cache."""
 
-import fcntl
 import hashlib
 import logging
 import os
@@ -79,10 +78,17 @@ def choose_recipe() -> Recipe:
     Raises:
         CompilationError: If there is no compiler.
     """
+    if sys.platform == "win32":
+        raise CompilationError("kernels are not compiled on Windows")
     try:
         named, *words = shlex.split(os.environ.get("CXX", "")) or [""]
     except ValueError as error:
         raise CompilationError(f"CXX is invalid: {error}") from None
+    if sys.platform == "darwin" and not named:
+        raise CompilationError(
+            "kernels are not compiled on macOS: Apple's clang has no OpenMP; set CXX to a compiler "
+            "that has it"
+        )
     candidates = [named] if named else ["c++", "g++", "clang++"]
     compiler = next(filter(None, map(shutil.which, candidates)), None)
     if compiler is None:
@@ -110,6 +116,9 @@ def find_library(recipe: Recipe) -> Path:
     Raises:
         CompilationError: If it cannot be compiled or kept.
     """
+    # Windows has none, and no recipe.
+    import fcntl
+
     digest = recipe.digest()
     try:
         path = library_path(digest)
