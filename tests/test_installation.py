@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from pernn.errors import install_command
+from pernn.lab.cli import main
 
 ROOT = Path(__file__).parents[1]
 PIP = f"{sys.executable} -m pip"
@@ -102,6 +103,13 @@ def test_the_library_needs_no_package_of_the_laboratory():
     assert {"pydantic", "typer", "scipy", "matplotlib"} <= set(LAB)
     done = run_without_lab(USE)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_command_needs_posix(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(SystemExit, match="1"):
+        main()
+    assert capsys.readouterr().err == "pernn: pernn.lab needs Linux or macOS\n"
 
 
 def test_the_command_without_the_laboratory_says_what_to_install():
