@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from pernn.errors import install_command
+from pernn.lab.cli import main
 
 ROOT = Path(__file__).parents[1]
 PIP = f"{sys.executable} -m pip"
@@ -104,6 +105,13 @@ def test_the_library_needs_no_package_of_the_laboratory():
     assert done.returncode == 0, done.stderr
 
 
+def test_the_command_needs_posix(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(SystemExit, match="1"):
+        main()
+    assert capsys.readouterr().err == "pernn: pernn.lab needs Linux or macOS\n"
+
+
 def test_the_command_without_the_laboratory_says_what_to_install():
     done = run_without_lab("from pernn.lab.cli import main\nmain()")
     assert done.returncode == 1
@@ -163,3 +171,4 @@ def test_trials_published_here_come_first(site, tmp_path):
     told = call(site, tmp_path, "report", "sorting-small")
     assert told.returncode == 2
     assert "no sweep 'sorting-small'" in told.stderr
+    assert f"not in pernn's own ({site / 'pernn' / 'lab' / 'published'})" in told.stderr

@@ -11,7 +11,8 @@ import pytest
 import pernn.cores
 import pernn.lab
 from pernn import errors
-from pernn.errors import PernnError
+from pernn.errors import PernnError, install_command
+from pernn.lazy import exports
 
 PACKAGES = sorted(
     module.name
@@ -46,6 +47,7 @@ def test_the_names_are_those_promised():
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_name_of_a_package_resolves(package):
     module = importlib.import_module(package)
+    assert {*getattr(module, "__all__", ())} <= {*dir(module)}
     for name in getattr(module, "__all__", ()):
         assert getattr(module, name) is not None
 
@@ -132,6 +134,24 @@ __version__ = "1"
         package.hidden  # noqa: B018
     for name in ("lazily", "lazily.now", "lazily.later"):
         monkeypatch.delitem(sys.modules, name)
+
+
+def test_without_its_sources_a_package_says_what_to_keep(monkeypatch):
+    monkeypatch.setattr(type(pernn.__spec__.loader), "get_source", lambda *_: None)
+    with pytest.raises(ImportError, match=r"pernn.cores needs its sources.* keep them"):
+        exports("pernn.cores")
+
+
+@pytest.mark.parametrize(
+    ("missing", "said"),
+    [("pydantic", install_command("lab")), ("fcntl", "pernn.lab needs Linux or macOS")],
+)
+def test_what_the_laboratory_needs_is_said(missing, said):
+    code = f"import sys; sys.modules[{missing!r}] = None; from pernn.lab import run"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    *_, last = done.stderr.splitlines()
+    assert last.startswith("ModuleNotFoundError: ")
+    assert last.endswith(f": {said}")
 
 
 ALL = [value for value in vars(errors).values() if isinstance(value, type)]

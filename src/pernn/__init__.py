@@ -36,7 +36,3 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __getattr__ = exports(__name__, "__version__")
-
-
-def __dir__() -> list[str]:
-    return list(globals()["__all__"])

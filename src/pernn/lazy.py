@@ -8,7 +8,7 @@ from typing import Any
 
 
 def exports(package: str, *others: str) -> Callable[[str], Any]:
-    """Make a package's `__all__` and `__getattr__` from its own text.
+    """Make a package's `__all__`, `__dir__` and `__getattr__` from its own text.
 
     Public is what its `__init__.py` imports as itself, `from .gru import GRU as GRU`, which is also
     what type checkers take for public. Such an import below `if TYPE_CHECKING:` happens on first
@@ -17,9 +17,17 @@ def exports(package: str, *others: str) -> Callable[[str], Any]:
     Args:
         package: Name of the package.
         others: Public names that it defines itself.
+
+    Raises:
+        ImportError: If its text was not installed with it.
     """
     module = sys.modules[package]
     source = module.__spec__.loader.get_source(package)  # type: ignore[union-attr]
+    if source is None:
+        raise ImportError(
+            f"{package} needs its sources, the .py files: keep them beside the compiled ones "
+            '(in PyInstaller by module_collection_mode="pyz+py")'
+        )
     tree = ast.parse(source)
     now = dict(_reexported(tree.body))
     later = {
@@ -28,7 +36,8 @@ def exports(package: str, *others: str) -> Callable[[str], Any]:
         if isinstance(node, ast.If)
         for name, place in _reexported(node.body)
     }
-    module.__all__ = sorted({*now, *later, *others})  # type: ignore[attr-defined]
+    module.__all__ = names = sorted({*now, *later, *others})  # type: ignore[attr-defined]
+    module.__dir__ = lambda: list(names)  # type: ignore[method-assign]
 
     def get(name: str) -> Any:
         if name not in later:

@@ -308,6 +308,15 @@ def test_doctor_says_what_to_install(name, found, status, said, monkeypatch, cap
     assert "hypothesis" not in shown
 
 
+def test_doctor_advises_no_compiler_that_macos_has_not(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr("pernn.kernels.find_kernels", lambda: None)
+    monkeypatch.setattr(sys, "platform", "darwin")
+    look.doctor(tmp_path)
+    shown = capsys.readouterr().out
+    assert "a C++ compiler with OpenMP, named by CXX" in shown
+    assert "g++" not in shown
+
+
 def test_doctor_finds_what_is_here(tmp_path):
     done = succeed("doctor", "-r", tmp_path, "--json")
     found = {one["what"]: one for one in json.loads(done.stdout)}

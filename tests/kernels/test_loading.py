@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -95,6 +97,39 @@ def test_a_cache_that_cannot_be_written_is_named(tmp_path, monkeypatch):
         find_library(choose_recipe())
 
 
+def test_without_a_home_there_are_none(monkeypatch):
+    monkeypatch.delenv("PERNN_KERNELS", raising=False)
+    # Relative, and so ignored.
+    monkeypatch.setenv("XDG_CACHE_HOME", "here")
+    assert cache_directory().is_absolute()
+    monkeypatch.setattr(Path, "home", Mock(side_effect=RuntimeError))
+    assert not may_compile_first()
+    with pytest.raises(CompilationError, match="there is no home directory: set XDG_CACHE_HOME"):
+        find_library(choose_recipe())
+
+
+def test_without_sources_there_are_none(monkeypatch, tmp_path):
+    monkeypatch.setattr("pernn.kernels.compilation.SOURCES", tmp_path / "gone")
+    with pytest.raises(CompilationError, match=r"no C\+\+ sources at .*gone"):
+        find_library(choose_recipe())
+
+
+@pytest.mark.parametrize(
+    ("platform", "named", "said"),
+    [
+        ("darwin", "", "macOS: Apple's clang has no OpenMP; set CXX"),
+        ("darwin", "no-such-compiler", "no-such-compiler"),
+        ("win32", "g++", "not compiled on Windows"),
+        ("linux", "'g++", "CXX is invalid: No closing quotation"),
+    ],
+)
+def test_where_no_compiler_can_serve_that_is_said(monkeypatch, platform, named, said):
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.setenv("CXX", named)
+    with pytest.raises(CompilationError, match=said):
+        choose_recipe()
+
+
 def test_whether_the_compiler_comes_first_is_known_without_torch(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv("PERNN_KERNELS", raising=False)
@@ -118,9 +153,11 @@ def test_another_compiler_flag_or_source_is_another_library(monkeypatch, tmp_pat
 
 
 def test_importing_the_modules_compiles_nothing(tmp_path):
+    # As on Windows, and where setuptools is missing.
     script = (
-        "import pernn.cores, pernn.models, pernn.lab.training; "
-        "pernn.cores.LSTM, pernn.models.VectorRNN"
+        "import sys; sys.modules.update(fcntl=None, setuptools=None); "
+        "import pernn.cores, pernn.models; pernn.cores.LSTM, pernn.models.VectorRNN; "
+        "del sys.modules['fcntl']; import pernn.lab.training"
     )
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
     subprocess.run([sys.executable, "-c", script], env=environment, check=True)

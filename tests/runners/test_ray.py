@@ -2,6 +2,8 @@
 
 import os
 import signal
+from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from scenarios.trials import contents
@@ -85,6 +87,9 @@ def test_a_token_that_is_there_is_used(token, monkeypatch):
     assert "RAY_AUTH_MODE" not in ray_runner.environment("auto")
     monkeypatch.delenv("RAY_AUTH_MODE")
     token.unlink()
+    with monkeypatch.context() as homeless:
+        homeless.setattr(Path, "home", Mock(side_effect=RuntimeError))
+        assert "RAY_AUTH_MODE" not in ray_runner.environment("auto")
     monkeypatch.setenv("RAY_AUTH_TOKEN", "0" * 64)
     assert ray_runner.environment("auto")["RAY_AUTH_MODE"] == "token"
 

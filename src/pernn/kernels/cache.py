@@ -1,6 +1,7 @@
 """The cache of compiled kernels. Never loads torch."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 VARIABLE = "PERNN_KERNELS"
@@ -10,9 +11,17 @@ TARGET_VARIABLE = "PERNN_KERNELS_TARGET"
 
 
 def cache_directory() -> Path:
-    """Return the folder for compiled libraries, `XDG_CACHE_HOME`/pernn or ~/.cache/pernn."""
-    root = os.environ.get("XDG_CACHE_HOME")
-    return (Path(root) if root else Path.home() / ".cache") / "pernn"
+    """Return the folder for compiled libraries, `XDG_CACHE_HOME`/pernn or ~/.cache/pernn.
+
+    Raises:
+        OSError: If there is no home directory.
+    """
+    root = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    try:
+        # The XDG specification has a relative path ignored.
+        return (root if root.is_absolute() else Path.home() / ".cache") / "pernn"
+    except RuntimeError as error:
+        raise FileNotFoundError("there is no home directory") from error
 
 
 def library_path(digest: str) -> Path:
@@ -22,4 +31,6 @@ def library_path(digest: str) -> Path:
 
 def may_compile_first() -> bool:
     """Return whether the first trial may have to wait for the compiler."""
-    return os.environ.get(VARIABLE) != "off" and not any(cache_directory().glob("kernels-*.so"))
+    with suppress(OSError):
+        return os.environ.get(VARIABLE) != "off" and not any(cache_directory().glob("kernels-*.so"))
+    return False

@@ -1,9 +1,10 @@
 """Compilation of the C++ sources into the cache."""
 
-import fcntl
 import hashlib
+import logging
 import os
 import platform
+import shlex
 import shutil
 import signal
 import stat
@@ -15,10 +16,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from torch.utils import cpp_extension
 
 from .cache import TARGET_VARIABLE, library_path
 
+LOGGER = logging.getLogger("pernn.kernels")
 SOURCES = Path(__file__).parent / "source"
 TIMEOUT_SECONDS = 600
 PROBE = """
@@ -40,25 +41,34 @@ class Recipe(NamedTuple):
     """All that decides the library.
 
     Attributes:
-        compiler: Path of the compiler.
+        compiler: Path of the compiler, or of what calls it, as ccache does, with its words.
         flags: What it is told, but for files.
     """
 
-    compiler: str
+    compiler: tuple[str, ...]
     flags: tuple[str, ...]
 
     def digest(self) -> str:
         """Name the library: another for another source, flag, compiler or PyTorch.
 
         Where the compiler looks at the processor by itself, another processor is another library.
+
+        Raises:
+            CompilationError: If there are no sources, or the compiler does not answer.
         """
-        parts = [torch.__version__, _run(self.compiler, self.compiler, "--version"), *self.flags]
+        version = _run(" ".join(self.compiler), *self.compiler, "--version")
+        parts = [torch.__version__, version, *self.flags]
         if "-march=native" in self.flags:
             parts.append(_processor())
         digest = hashlib.sha256("\n".join(parts).encode())
-        for path in sorted(SOURCES.iterdir()):
-            digest.update(path.name.encode())
-            digest.update(path.read_bytes())
+        try:
+            for path in sorted(SOURCES.iterdir()):
+                digest.update(path.name.encode())
+                digest.update(path.read_bytes())
+        except OSError as error:
+            raise CompilationError(
+                f"no C++ sources at {SOURCES}: keep that folder, unzipped"
+            ) from error
         return digest.hexdigest()[:16]
 
 
@@ -68,7 +78,17 @@ def choose_recipe() -> Recipe:
     Raises:
         CompilationError: If there is no compiler.
     """
-    named = os.environ.get("CXX")
+    if sys.platform == "win32":
+        raise CompilationError("kernels are not compiled on Windows")
+    try:
+        named, *words = shlex.split(os.environ.get("CXX", "")) or [""]
+    except ValueError as error:
+        raise CompilationError(f"CXX is invalid: {error}") from None
+    if sys.platform == "darwin" and not named:
+        raise CompilationError(
+            "kernels are not compiled on macOS: Apple's clang has no OpenMP; set CXX to a compiler "
+            "that has it"
+        )
     candidates = [named] if named else ["c++", "g++", "clang++"]
     compiler = next(filter(None, map(shutil.which, candidates)), None)
     if compiler is None:
@@ -76,7 +96,8 @@ def choose_recipe() -> Recipe:
     abi = int(torch.compiled_with_cxx11_abi())
     flags = ["-O3", "-std=c++20", "-shared", "-fPIC", "-fopenmp", f"-D_GLIBCXX_USE_CXX11_ABI={abi}"]
     target = choose_target()
-    return Recipe(compiler, (*flags, f"-march={target}") if target else tuple(flags))
+    flags += [f"-march={target}"] if target else []
+    return Recipe((compiler, *words), tuple(flags))
 
 
 def choose_target() -> str:
@@ -95,8 +116,12 @@ def find_library(recipe: Recipe) -> Path:
     Raises:
         CompilationError: If it cannot be compiled or kept.
     """
-    path = library_path(recipe.digest())
+    # Windows has none, and no recipe.
+    import fcntl
+
+    digest = recipe.digest()
     try:
+        path = library_path(digest)
         _make_private(path.parent)
         if not is_sound(path):
             with (path.parent / ".lock").open("a") as lock:
@@ -134,8 +159,11 @@ def _is_ours(status: os.stat_result) -> bool:
 
 
 def _make_private(folder: Path) -> None:
-    """Make a folder that only its owner can write to, or make it so if it is ours already."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Make a folder that only its owner can write to, or make it so if it is ours already.
+
+    Others may read: what root compiled serves every user.
+    """
+    folder.mkdir(mode=0o755, parents=True, exist_ok=True)
     status = folder.stat()
     if status.st_uid == os.geteuid() and status.st_mode & 0o022:
         folder.chmod(stat.S_IMODE(status.st_mode) & ~0o022)
@@ -151,20 +179,26 @@ def compile_library(recipe: Recipe, path: Path) -> None:
         CompilationError: If the compiler fails, or what it made.
         OSError: If it cannot be kept.
     """
+    try:
+        # Takes a second, and needs setuptools, which PyTorch does not always bring with it.
+        from torch.utils.cpp_extension import include_paths, library_paths
+    except ImportError as error:
+        raise CompilationError(f"compiling needs setuptools: pip install it ({error})") from error
+    LOGGER.warning("compiling kernels, once, about 20 s")
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         # PyTorch's headers take most of the time: all sources share them.
         whole, made = Path(folder, "whole.cpp"), Path(folder, path.name)
         sources = sorted(SOURCES.glob("*.cpp"))
         whole.write_text("".join(f'#include "{source}"\n' for source in sources))
         _run(
-            recipe.compiler,
-            recipe.compiler,
+            " ".join(recipe.compiler),
+            *recipe.compiler,
             str(whole),
             *recipe.flags,
             "-include",
             str(SOURCES / "instructions.h"),
-            *(f"-I{one}" for one in cpp_extension.include_paths()),
-            *(f"-L{one}" for one in cpp_extension.library_paths()),
+            *(f"-I{one}" for one in include_paths()),
+            *(f"-L{one}" for one in library_paths()),
             # Loaded already where this library will be.
             "-lc10",
             "-ltorch_cpu",
@@ -174,7 +208,7 @@ def compile_library(recipe: Recipe, path: Path) -> None:
         try_out(made)
         with made.open("ab") as file:
             file.write(hashlib.sha256(made.read_bytes()).digest())
-        made.chmod(0o600)
+        made.chmod(0o644)
         if path.is_dir() and not path.is_symlink():
             path.rename(made.with_name("old"))
         made.replace(path)
@@ -187,7 +221,16 @@ def try_out(library: Path) -> None:
         CompilationError: If the child does not survive.
     """
     # From where nobody else can put a module named torch.
-    _run("the compiled library", sys.executable, "-c", PROBE, str(library), folder=library.parent)
+    try:
+        _run(
+            "the compiled library", sys.executable, "-c", PROBE, str(library), folder=library.parent
+        )
+    except CompilationError as error:
+        # The loader's words where a file system is mounted with noexec.
+        if "failed to map segment" not in str(error):
+            raise
+        advice = "set XDG_CACHE_HOME to a folder of your own on another file system"
+        raise CompilationError(f"{error}: where nothing may be executed, {advice}") from error
 
 
 def _run(what: str, *words: str, folder: Path | None = None) -> str:

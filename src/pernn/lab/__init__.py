@@ -3,7 +3,7 @@
 Needs the extra `lab`. Names are imported on first use, so that `pernn list` loads no torch.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pernn.lazy import exports
 
@@ -13,8 +13,16 @@ if TYPE_CHECKING:
     from .runs import RunSpec as RunSpec, execute as execute, load_model as load_model
     from .sweeps import run as run
 
-__getattr__ = exports(__name__)
+_get = exports(__name__)
 
 
-def __dir__() -> list[str]:
-    return list(globals()["__all__"])
+def __getattr__(name: str) -> Any:
+    try:
+        return _get(name)
+    except ModuleNotFoundError as error:
+        from pernn.errors import install_command
+
+        advice = install_command("lab")
+        if error.name == "fcntl":
+            advice = "pernn.lab needs Linux or macOS"
+        raise ModuleNotFoundError(f"{error}: {advice}", name=error.name) from error

@@ -17,6 +17,9 @@ class _Interrupted(KeyboardInterrupt):
 
 def main() -> None:
     """Run the command line and leave with its exit status."""
+    if sys.platform == "win32":
+        sys.stderr.write("pernn: pernn.lab needs Linux or macOS\n")
+        raise SystemExit(1)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _interrupt)

@@ -419,7 +419,8 @@ def _arithmetic() -> list[Finding]:
     num_gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
     gpus = [torch.cuda.get_device_name(number) for number in range(num_gpus)]
     compiler = "a C++ compiler with OpenMP"
-    slower = f"{compiler}, such as g++; without one, training is slower"
+    such = "named by CXX" if sys.platform == "darwin" else "such as g++"
+    slower = f"{compiler}, {such}; without one, training is slower"
     vectors = f"{compiler} and a processor with AVX2 or AVX-512"
     cuda = "a CUDA build of torch and an NVIDIA driver; everything also runs on the CPU"
     return [

@@ -1,5 +1,6 @@
 """`pernn run`, `train`, `resume`, `retry` and `pause`."""
 
+import logging
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -286,6 +287,8 @@ def _check(
     launch.check_machine(specs)
     if may_compile_first():
         console.print("The kernels are compiled first (once, about 20 s).")
+        # Which would say it again.
+        logging.getLogger("pernn.kernels").setLevel(logging.ERROR)
     if launch.force or not launch.is_here:
         return
     console.print("Timing a few updates of each kind of trial …")

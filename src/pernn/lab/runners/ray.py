@@ -10,6 +10,7 @@ import secrets
 import socket
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -227,8 +228,11 @@ def environment(address: str) -> dict[str, str]:
         # Without it, a task that was killed for its memory is repeated for ever, uncounted.
         "RAY_task_oom_retries": "0",
     }
-    token = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token")
-    has_token = bool(os.environ.get("RAY_AUTH_TOKEN")) or token.is_file()
+    has_token = bool(os.environ.get("RAY_AUTH_TOKEN"))
+    # There may be no home directory.
+    with suppress(RuntimeError):
+        token = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token")
+        has_token |= token.is_file()
     if address != "local" and "RAY_AUTH_MODE" not in os.environ and has_token:
         # `ray start` takes a token that is there, `ray.init(HOST:PORT)` does not; where a cluster
         # asks for none it does no harm.

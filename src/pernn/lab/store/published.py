@@ -256,6 +256,8 @@ def where_published(folder: Path | None) -> str:
         return "published trials are not counted"
     there = counted(len(list_publications(folder)), "published sweep")
     place = f"published trials are looked for in {folder.absolute()} (there: {there})"
+    if folder != SHIPPED and SHIPPED.is_dir():
+        return f"{place}, not in pernn's own ({SHIPPED}); {VARIABLE} names another folder"
     return f"{place}; {VARIABLE} names another folder, such as `{FOLDER}` of a clone of pernn"
 
 
