@@ -148,7 +148,7 @@ def test_where_accuracies_are_compared_errors_are_divided_by_a_factor():
     low, high = ttest_1samp(logs, 0).confidence_interval()
     expected = [2**one for one in (sum(logs) / 5, low, high)]
     assert found.errors == "{:.2f} [{:.2f}, {:.2f}]".format(*expected)
-    assert f"; errors divided by {found.errors}" in found.detail
+    assert found.divided == f"errors divided by {found.errors}"
     assert found.dump()["errors"] == found.errors
     slope = judge(claim(Grows("token_accuracy", {}, ENCODING, "k")), records)
     assert slope.errors.endswith(" times as much per doubling")

@@ -87,7 +87,7 @@ def print_verdicts(verdicts: Sequence[Verdict], console: Console, *, brief: bool
     table = Table("Verdict", "Claim", show_lines=True)
     table.add_column("Estimate, 95 % intervals", no_wrap=True)
     for one in shown:
-        details = "; ".join(filter(None, [one.quantity, one.detail, one.remark]))
+        details = "; ".join(filter(None, [one.quantity, one.divided, one.detail, one.remark]))
         table.add_row(
             Text(one.verdict, STYLES[one.verdict]),
             Text.assemble(f"{one.claim.statement}\n", (details, "dim")),

@@ -94,6 +94,11 @@ class Verdict:
         return f"{text}, one-sided p {self.p_supports:.2g} for, {self.p_contradicts:.2g} against"
 
     @property
+    def divided(self) -> str:
+        """By what errors are divided, in words, or nothing."""
+        return f"errors divided by {self.errors}" if self.errors else ""
+
+    @property
     def sensitivity(self) -> str:
         """The smallest effect that could be seen, in words, or nothing."""
         if self.detectable is None or self.interval is None:
@@ -226,7 +231,6 @@ def _judge(
     evidence = found.evidence
     if evidence is not None and found.num_seeds >= MIN_SEEDS:
         outcome = decide(bool(evidence.supports <= ALPHA), bool(evidence.contradicts <= ALPHA))
-    divided = f"errors divided by {found.errors}" if found.errors else ""
     return Verdict(
         claim,
         outcome,
@@ -240,7 +244,7 @@ def _judge(
         found.sample.num_diverged,
         found.sample.num_missing,
         found.cells,
-        "; ".join(filter(None, [found.detail, divided, chosen])),
+        "; ".join(filter(None, [found.detail, chosen])),
         "; ".join(_remarks(found)),
         errors=found.errors,
         is_cut=bool(found.cut),
