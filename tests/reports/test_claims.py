@@ -155,6 +155,10 @@ def test_where_accuracies_are_compared_errors_are_divided_by_a_factor():
     # Beside a trial without errors there is no factor, nor of other metrics.
     faultless = [{**one, "token_accuracy": 1.0} if one["k"] == 8 else one for one in records]
     assert judge(about, faultless).errors == ""
+    lacking = [
+        {**one, "token_accuracy": None} if one["seed"] == SEEDS[0] else one for one in records
+    ]
+    assert (judge(about, lacking).num_seeds, judge(about, lacking).errors) == (4, "")
     assert "errors" not in judge(differs(), records).dump()
     assert judge(claim(Differs("token_accuracy", {"k": 4}, ENCODING, "k")), faultless).errors
 

@@ -23,7 +23,15 @@ from pernn.lab.experiments import (
     Sooner,
 )
 
-from .records import Record, is_censored, is_pace, matches, restrict_together, sort_key
+from .records import (
+    Record,
+    is_censored,
+    is_pace,
+    matches,
+    number,
+    restrict_together,
+    sort_key,
+)
 from .rules import Evidence, exceeds, in_every, lies_within, trials_near
 from .samples import Label, Sample, arms, gather, rows_about, show, show_all
 from .statistics import ROUNDING, Interval, bootstrap_interval, share_interval, student_interval
@@ -126,7 +134,8 @@ def _with_errors(
         for row in rows_about(claim, records)
         if matches(row, predicate.where) and any(matches(row, where) for where in taken)
     ]
-    if predicate.contrast is None or any(not row.get(metric, 1) < 1 for row in rows):
+    values = [number(row, metric) for row in rows]
+    if predicate.contrast is None or any(one is None or one >= 1 for one in values):
         return found
     bits = [{**row, metric: -math.log2(1 - row[metric])} for row in rows]
     # The rows of a table are at hand, and in no plan.
@@ -421,7 +430,8 @@ def _contrast(predicate: Differs | DiffersMore | Equivalent | Grows, label: Labe
     text, contrast = label(predicate.metric), predicate.contrast
     if contrast is not None:
         # What both sides share says what the one is that has nothing of its own.
-        plain = label(predicate.where.get("encoding.kind", "without"))
+        kind = predicate.where.get("encoding.kind")
+        plain = label(kind) if isinstance(kind, str) else "without"
         text += f", {_side(contrast, contrast.treated, contrast.treated_where, label, plain)} − "
         text += _side(contrast, contrast.baseline, contrast.baseline_where, label, plain)
     if isinstance(predicate, DiffersMore | Equivalent) and predicate.between is not None:
