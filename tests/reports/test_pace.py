@@ -188,7 +188,7 @@ def test_where_neither_side_arrives_their_equality_decides_nothing(
     found = judge(one, [*pairs(*FACTORS), *slow])
     assert found.verdict == after
     if predicate.contrast is not None:
-        assert "at task.vocab_size = 16 half or more of either side's trials" in found.remark
+        assert "at task.vocab_size = 16 half or more of each side's trials" in found.remark
         assert ("decides nothing here" in found.remark) is (after != before)
         assert found.detectable is None
         assert found.dump()["is_cut"] is True

@@ -322,7 +322,7 @@ def _without_the_cut(found: Finding, predicate: Compares, cut: Sequence[str]) ->
             lost = ["supports"] * (predicate.margin < 0) + ["contradicts"] * (predicate.margin > 0)
         case _:
             lost = ["supports", "contradicts"]
-    said = f"at {show_all(cut)} half or more of either side's trials never arrive, which counts as "
+    said = f"at {show_all(cut)} half or more of each side's trials never arrive, which counts as "
     said += "no difference" + " and decides nothing here" * bool(lost)
     evidence = found.evidence and found.evidence._replace(**dict.fromkeys(lost, np.ones(())))
     return replace(found, evidence=evidence, cut=said)
