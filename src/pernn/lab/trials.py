@@ -189,17 +189,21 @@ def gather(
         CorruptError: If a trial is damaged and nobody is warned.
     """
     found: dict[str, Trial] = {}
-    # Thousands of trials share a few machines, tasks and cores.
     known: dict[str, Any] = {}
     with gc_paused():
         for run in runs:
             with naming_damage(on_warning):
                 if one := read_trial(root, run, on_warning):
-                    machine = known.setdefault(repr(one.environment), one.environment)
-                    spec = {key: known.setdefault(repr(x), x) for key, x in one.spec.items()}
-                    found[run] = replace(one, spec=spec, environment=machine)
+                    found[run] = _sharing(one, known)
     more = [one for run, one in (published or {}).items() if run not in found]
     return [*found.values(), *more]
+
+
+def _sharing(one: Trial, known: dict[str, Any], **more: Any) -> Trial:
+    """Return a trial whose machine, task, core are in memory once, as thousands share a few."""
+    machine = known.setdefault(repr(one.environment), one.environment)
+    spec = {key: known.setdefault(repr(part), part) for key, part in one.spec.items()}
+    return replace(one, spec=spec, environment=machine, **more)
 
 
 def read_published(folder: Path, runs: Iterable[str] | None = None) -> list[Trial]:
@@ -282,6 +286,7 @@ def publish(root: Path, sweep: Sweep, folder: Path) -> Publication:
     there: dict[str, Trial] = {}
     fates: dict[str, Fate] = {}
     left_out: dict[str, str] = {}
+    known: dict[str, Any] = {}
     with _locked(folder), gc_paused():
         if path.exists():
             found = describe_publication(path)
@@ -301,7 +306,7 @@ def publish(root: Path, sweep: Sweep, folder: Path) -> Publication:
                     raise CorruptError(f"{RunDirectory(root, run).path}: its spec is missing")  # noqa: TRY301
                 stages = with_stages(root, [run])
                 seconds = {stage: _core_seconds(RunDirectory(root, stage)) for stage in stages}
-                there[run] = replace(one, core_seconds=seconds)
+                there[run] = _sharing(one, known, core_seconds=seconds)
                 fates[run] = "published"
             except CorruptError as error:
                 left_out[run] = str(error)

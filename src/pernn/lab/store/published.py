@@ -73,31 +73,30 @@ def to_parquet(trials: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) ->
         about: Description of the file; which value each column has is added to it.
     """
     pa, parquet = load_pyarrow()
-    # Names that thousands of trials share are in memory once.
-    shared: dict[Keys, Keys] = {}
-    rows = [{shared.setdefault(k, k): value for k, value in _leaves(one)} for one in trials]
-    kinds_of = [{keys: _kind(value) for keys, value in row.items()} for row in rows]
     count: dict[Keys, Counter[str]] = defaultdict(Counter)
-    for found in kinds_of:
-        for keys, kind in found.items():
-            if kind:
+    for one in trials:
+        for keys, value in _leaves(one):
+            if kind := _kind(value):
                 count[keys][kind] += 1
     kinds = {keys: some.most_common(1)[0][0] for keys, some in count.items()}
     columns: dict[str, Any] = {}
     held: dict[str, Keys] = {}
+    pool = pa.system_memory_pool()  # the usual one keeps what it grew by
     # Single values before lists: they are what a table is looked at for.
     for keys in sorted(kinds, key=lambda keys: (kinds[keys].startswith("list"), *_place(keys))):
         *_, name = _place(keys)
         while name in held or name in (REST, CHECKSUM):
             name = f"{keys[-2]}.{name}"
         inner = pa.type_for_alias(kinds[keys].removeprefix("list "))
-        fits = (found.get(keys) == kinds[keys] for found in kinds_of)
-        cells = [row.pop(keys) if fit else None for row, fit in zip(rows, fits, strict=True)]
-        columns[name] = pa.array(cells, inner if kinds[keys] == inner else pa.list_(inner))
+        values = (_at(one, keys) for one in trials)
+        cells = [value if _kind(value) == kinds[keys] else None for value in values]
+        columns[name] = pa.array(
+            cells, inner if kinds[keys] == inner else pa.list_(inner), memory_pool=pool
+        )
         held[name] = keys
-    columns[REST] = [to_json(_nested(row), indent=None).decode() for row in rows]
+    columns[REST] = [_rest(one, kinds) for one in trials]
     columns[CHECKSUM] = [checksum(one) for one in trials]
-    table, sink = pa.table(columns), pa.BufferOutputStream()
+    table, sink = pa.table(columns), pa.BufferOutputStream(pool)
     # One page per column, as trials repeat one another.
     with parquet.ParquetWriter(
         sink,
@@ -107,6 +106,7 @@ def to_parquet(trials: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) ->
         use_dictionary=False,
         write_statistics=False,
         store_schema=False,
+        memory_pool=pool,
         write_page_checksum=True,
         data_page_size=MAX_BYTES,
     ) as writer:
@@ -206,6 +206,19 @@ def _leaves(values: Mapping[str, Any], keys: Keys = ()) -> Iterator[tuple[Keys, 
             yield from _leaves(value, (*keys, key))
         else:
             yield (*keys, key), value
+
+
+def _at(values: Any, keys: Keys) -> Any:
+    """Return the value to which keys lead, `None` if there is none."""
+    for key in keys:
+        values = values.get(key) if isinstance(values, Mapping) else None
+    return values
+
+
+def _rest(values: Mapping[str, Any], kinds: Mapping[Keys, str]) -> str:
+    """Return what no column holds, as JSON."""
+    left = {keys: one for keys, one in _leaves(values) if _kind(one) != kinds.get(keys)}
+    return to_json(_nested(left), indent=None).decode()
 
 
 def _nested(leaves: Mapping[Keys, Any]) -> dict[str, Any]:
