@@ -7,7 +7,7 @@ the comparisons at equal rates. `tuned` does so for any experiment.
 In `tuned_vocabulary_size` validation seeds choose among seven rates for each core, vocabulary and
 encoding. The other seeds need no trial at another rate: claims look at no others.
 
-Source: ours; the rate is that of Morita (2024), version 3, appendix D; section 6 of
+Source: ours; the rate is that of Morita (2024), version 3, section 4.2; section 6 of
 docs/evidence/plan.md.
 """
 

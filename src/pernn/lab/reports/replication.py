@@ -99,7 +99,7 @@ NOT_ASKED = "not asked here"
 
 @dataclass(frozen=True)
 class Counted:
-    """A claim of the paper with the verdict that counts.
+    """A claim with the verdict that counts.
 
     Attributes:
         experiment: Whose claim it is.
@@ -113,6 +113,11 @@ class Counted:
     verdict: Verdict
     sweep: Report | None
     same_as: str
+
+    @property
+    def whose(self) -> str:
+        """Whose question it is about."""
+        return "our own" if CATALOGUE[self.experiment].source.startswith("ours") else "the paper"
 
     @property
     def outcome(self) -> str:
@@ -282,7 +287,8 @@ def _scorecard(reports: Sequence[Report], claims: Sequence[Counted], pages: str)
         sweep = planned.get(name)
         about = (name, "–", "") if sweep is None else _about(sweep, pages, name)
         rows.append((*about, *_counted(one for one in claims if one.experiment == name)))
-    rows.append(("**all**", "", "", *(f"**{text}**" for text in _counted(claims))))
+    for whose, own in _by_whose(claims).items():
+        rows.append((f"**of {whose}**", "", "", *(f"**{text}**" for text in _counted(own))))
     parts = [markdown_table(("experiment", "trials", "n", "claims", *COUNTED), rows)]
     same = [
         f"`{one.experiment}: {one.verdict.claim.name}` with `{one.same_as}`"
@@ -302,6 +308,13 @@ def _scorecard(reports: Sequence[Report], claims: Sequence[Counted], pages: str)
     return "\n\n".join(parts)
 
 
+def _by_whose(claims: Iterable[Counted]) -> dict[str, list[Counted]]:
+    found: dict[str, list[Counted]] = defaultdict(list)
+    for one in claims:
+        found[one.whose].append(one)
+    return found
+
+
 def _counted(claims: Iterable[Counted]) -> list[str]:
     count = Counter(one.outcome for one in claims)
     return [str(count.total()), *(str(count[kind]) for kind in COUNTED)]
@@ -316,8 +329,7 @@ def _about(report: Report, pages: str, name: str) -> tuple[str, str, str]:
 
 
 def _counts(reports: Sequence[Report], claims: Sequence[Counted]) -> str:
-    """Return the totals in one sentence, for a page that has no room for the table."""
-    count = Counter(one.outcome for one in claims)
+    """Return the totals in two sentences, for a page that has no room for the table."""
     apart = {
         (report.experiment.name, verdict.claim.name.removesuffix(TUNED_CLAIM))
         for report in reports
@@ -325,19 +337,22 @@ def _counts(reports: Sequence[Report], claims: Sequence[Counted]) -> str:
         for verdict in report.verdicts
         if verdict.verdict in DECIDED
     }
-    count["apart"] = sum(
-        (one.experiment, one.verdict.claim.name) in apart
-        for one in claims
-        if one.outcome == "not run"
-    )
-    count["not run"] -= count["apart"]
     words = {
         "same numbers": "judged by the numbers of another",
         "apart": "in other settings",
     }
     order = (*DECIDED, "same numbers", "apart", "not run")
-    found = [f"{count[kind]} {words.get(kind, kind)}" for kind in order if count[kind]]
-    return f"Of {len(claims)} claims, our own checks included: {', '.join(found)}."
+    sentences = []
+    for whose, own in _by_whose(claims).items():
+        count = Counter(
+            "apart"
+            if one.outcome == "not run" and (one.experiment, one.verdict.claim.name) in apart
+            else one.outcome
+            for one in own
+        )
+        found = [f"{count[kind]} {words.get(kind, kind)}" for kind in order if count[kind]]
+        sentences.append(f"Of {len(own)} claims of {whose}: {', '.join(found)}.")
+    return " ".join(sentences)
 
 
 def _cost(reports: Sequence[Report]) -> str:
