@@ -57,6 +57,12 @@ def test_answers_that_are_not_asked_for_do_not_count():
     assert (found.num_answers, found.counts.tolist()) == (2, [0, 1, 0])
 
 
+def test_nothing_that_is_asked_for_is_refused():
+    tokens = np.array([[5, 6, 7], [1, 2, 3]])
+    with pytest.raises(ConfigError, match="nothing is asked for"):
+        recall_errors(tokens, np.full_like(tokens, -100), tokens, 8)
+
+
 def test_too_few_sequences_to_tell_the_step_are_refused():
     inputs = np.array([[5, 1, 2, 3, 5]])
     answers = np.array([[3, 3, 2, 1, 5]])

@@ -63,7 +63,7 @@ def recall_errors(
 
     Raises:
         ConfigError: If the step whose token is asked for depends on the sequence, or too few
-            sequences tell which one a wrong answer belongs to.
+            sequences tell which one a wrong answer belongs to, or nothing is asked for.
 
     Examples:
         >>> tokens = np.array([[5, 6, 7], [1, 2, 3]])
@@ -73,6 +73,8 @@ def recall_errors(
     """
     length = inputs.shape[1]
     is_asked = targets >= 0
+    if not is_asked.any():
+        raise ConfigError("recall errors: nothing is asked for, all targets are below 0")
     sequences, places = np.nonzero((answers != targets) & is_asked)
     rows, right = inputs[sequences], targets[sequences, places]
     fits = asked_steps(inputs, targets)[:, places]
