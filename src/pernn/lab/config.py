@@ -19,6 +19,7 @@ from inspect import get_annotations, getattr_static
 from itertools import islice
 from operator import attrgetter
 from pathlib import Path
+from sys import intern
 from typing import Any, ClassVar, Generic, TypeVar, cast, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_serializer
@@ -483,7 +484,9 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         if isinstance(value, Mapping):
             flat.update(flatten(value, f"{prefix}{key}."))
         else:
-            flat[prefix + key] = json.dumps(value) if isinstance(value, list) else value
+            # Names that thousands of trials share are in memory once.
+            path = intern(f"{prefix}{key}")
+            flat[path] = json.dumps(value) if isinstance(value, list) else value
     return flat
 
 

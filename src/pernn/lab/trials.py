@@ -105,9 +105,7 @@ class Trial:
         about = {"num_parameters": result.get("num_parameters"), "tables": result.get("tables", {})}
         if lost := result.get("diverged"):
             about["diverged"] = lost["update"]
-        # Names that thousands of trials share are in memory once.
-        settings = {intern(key): value for key, value in flatten(dict(self.spec)).items()}
-        row = {"run": self.run, **settings, **about}
+        row = {"run": self.run, **flatten(dict(self.spec)), **about}
         metrics = result["metrics"].items()
         row |= {f"metric.{key}" if key in row else key: value for key, value in metrics}
         pairs = zip(
@@ -506,8 +504,10 @@ def rows_of(records: Sequence[Row]) -> "pd.DataFrame":
 
 def records_of(frame: "pd.DataFrame") -> list[Row]:
     """Return a frame's rows as dictionaries without empty cells."""
-    rows = frame.to_dict("records")
-    return [{key: value for key, value in row.items() if not is_missing(value)} for row in rows]
+    names = [*frame]
+    # One by one: `to_dict` would make all rows before any of these.
+    rows = (zip(names, row, strict=True) for row in frame.itertuples(index=False, name=None))
+    return [{key: value for key, value in row if not is_missing(value)} for row in rows]
 
 
 def is_missing(value: Any) -> bool:
