@@ -1,4 +1,4 @@
-"""A gallery for the site: a picture of each task, and the figures of all published sweeps.
+"""A gallery for the site: a picture of each task, and the sweeps' figures that it has.
 
 Tasks are drawn from their first training sequence, figures are those of `docs/evidence`.
 """

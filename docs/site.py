@@ -1,7 +1,8 @@
 """The documentation as a site, built by Zensical: `make site` writes build/site/html.
 
 Pages are those of the repository, at the places that they have there, so that links hold in both;
-the API reference is made from docstrings. A broken link or anchor makes it fail.
+the API reference is made from docstrings. A broken link or anchor, or a missing picture, makes it
+fail.
 """
 
 import ast
@@ -12,31 +13,15 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from urllib.parse import unquote
 from xml.etree import ElementTree as ET
 
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / "build" / "site"
-DRAWINGS = (
-    "accuracy",
-    "by_position",
-    "difference",
-    "encodings",
-    "learning_curves",
-    "map",
-    "perplexity",
-    "rank",
-    "state",
-    "training_loss",
-    "updates",
-)
-"""Drawings of sweeps that are large and in the repository only."""
 LEFT_OUT = ("*.html", "*.py", "__pycache__", "*.csv", "*.lock.json", "claims.json", "table.md")
-"""What the site does not need: programs, and tables for programs."""
+"""Programs, and tables for programs: on the site only if a page links to them."""
 FOR_REFERENCE = {"claims.md", "pace.md", "plan.md", "predicted.md", "CHANGELOG.md"}
 """Long pages that the search leaves out, as it does those of sweeps and plans."""
-MAX_OWN = 60_000
-"""Bytes above which a drawing of a sweep with settings of its own, which no experiment's page
-shows, is in the repository only."""
 MAX_BYTES = 15_000_000
 PARTS = {"cores", "encodings", "models"}
 """Packages whose classes have a page each, with the equation and the source of their module."""
@@ -83,6 +68,8 @@ NAVIGATION = {
 STYLE = re.compile(r' style="([^"]*)"')
 LINK = re.compile(r'(?:href="|url\()#([\w-]+)')
 LINE = re.compile(r'<span id="__span[^>]*><a [^>]*></a>')
+LOCAL = re.compile(r'(?:src|href)="(?!\w+:|//)([^"#?]+)')
+LINKED = re.compile(r"\]\(([\w./-]+)\)")
 DRAWN = re.compile(r"^!\[([^]]*)\]\(([\w./-]*?([\w-]+\.svg))\)$", re.MULTILINE)
 SETTINGS = """\
 [project]
@@ -237,21 +224,35 @@ def pages_of(pattern: str, pages: Path) -> list[str]:
 
 
 def finish(html: Path) -> int:
-    """Take blanks and the anchors of code's lines out of the pages; return all files' bytes."""
+    """Take blanks and the anchors of code's lines out of the pages; return all files' bytes.
+
+    Raises:
+        SystemExit: If a page shows or links to a file that is not there.
+    """
+    # Pages that are opened from disk ask for it, and have no search.
+    (html / "search.js").write_text('var __index = {"config": {}, "items": []}\n')
+    missing = []
     for page in html.rglob("*.html"):
         text = LINE.sub("<span>", page.read_text(encoding="utf-8"))
         parts = re.split(r"(<pre.*?</pre>)", text, flags=re.DOTALL)
         parts[::2] = [re.sub(r"\s*\n\s*", "\n", part) for part in parts[::2]]
         page.write_text("".join(parts), encoding="utf-8")
-    # Pages that are opened from disk ask for it, and have no search.
-    (html / "search.js").write_text('var __index = {"config": {}, "items": []}\n')
+        for target in dict.fromkeys(map(unquote, LOCAL.findall(text))):
+            # The page of what is not found names others from the root.
+            there = html / target[1:] if target.startswith("/") else page.parent / target
+            if not there.exists():
+                missing.append(f"{page.relative_to(html)}: {target}")
+    if missing:
+        raise SystemExit("\n".join(["pages lead to files that the site lacks:", *missing]))
     return sum(path.stat().st_size for path in html.rglob("*") if path.is_file())
 
 
 def drawing(folder: Path, found: re.Match[str]) -> str:
     """Return a drawing as the page of a folder shows it, or where it is if the site lacks it."""
-    there = (folder / found[2]).exists()
-    return found[0] if there else f"{found[1]}: `{found[3]}` in the repository."
+    if (folder / found[2]).exists():
+        # Narrow screens shrink it beyond reading.
+        return f"[{found[0]}]({found[2]})"
+    return f"{found[1]}: `{found[3]}` in the repository."
 
 
 def main() -> int:
@@ -261,22 +262,25 @@ def main() -> int:
 
     shutil.rmtree(SITE, ignore_errors=True)
     pages = SITE / "pages"
-    shutil.copytree(
-        ROOT / "docs",
-        pages / "docs",
-        ignore=shutil.ignore_patterns(*LEFT_OUT, *(f"{name}.svg" for name in DRAWINGS)),
-    )
+    shutil.copytree(ROOT / "docs", pages / "docs", ignore=shutil.ignore_patterns(*LEFT_OUT))
     for page in (*ROOT.glob("*.md"), ROOT / "LICENSE"):
         shutil.copy(page, pages)
     write_helps(pages / "docs" / "commands.md")
     (pages / "docs" / "claims.md").write_text(claim_list(), encoding="utf-8")
     write_api(pages / "api")
     write_notebooks(pages / "notebooks")
-    write_gallery(pages)
-    shown = "".join(page.read_text(encoding="utf-8") for page in ROOT.glob("docs/reproduce/*.md"))
-    for path in (pages / "docs" / "evidence").glob("*-????????/*.svg"):
-        if path.stat().st_size > MAX_OWN and f"{path.parent.name}/{path.name}" not in shown:
+    shown = {
+        (page.parent / target).resolve()
+        for page in pages.rglob("*.md")
+        if page.name != "report.md"
+        for target in LINKED.findall(page.read_text(encoding="utf-8"))
+    }
+    for path in (pages / "docs" / "evidence").glob("*/*.svg"):
+        # Others that only a sweep's own page shows are many and large: in the repository alone.
+        main_one = path.name == "figure.svg" and path.parent.name.count("-") == 1
+        if not main_one and path.resolve() not in shown:
             path.unlink()
+    write_gallery(pages)
     for path in (pages / "docs").rglob("*.svg"):
         path.write_text(shrink(path.read_text(encoding="utf-8")), encoding="utf-8")
     for page in pages.rglob("*.md"):
@@ -285,6 +289,11 @@ def main() -> int:
         text = re.sub(r"(\]\([\w./]+)\.ipynb\)", r"\1.md)", text)
         text = re.sub(r"(\]\([\w./]*claims)\.py\)", r"\1.md)", text)
         text = DRAWN.sub(partial(drawing, page.parent), text)
+        for target in LINKED.findall(text):
+            origin, there = ROOT / page.relative_to(pages).parent / target, page.parent / target
+            if origin.is_file() and not there.exists():
+                there.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(origin, there)
         # Sweeps' pages and plans among them.
         if page.parent.parent.name == "evidence" or page.name in FOR_REFERENCE:
             text = f"---\nsearch:\n  exclude: true\n---\n{text}"

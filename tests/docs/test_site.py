@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,25 @@ def test_blanks_go_but_for_those_of_examples(site, tmp_path):
     (tmp_path / "a.html").write_text(f"<p>\n\n  one\n<pre>\n\n  {line}two\n</span></pre>\n\n")
     site.finish(tmp_path)
     assert (tmp_path / "a.html").read_text() == "<p>\none\n<pre>\n\n  <span>two\n</span></pre>\n"
+
+
+def test_what_a_page_leads_to_is_there(site, tmp_path):
+    (tmp_path / "a b.svg").touch()
+    kept = '<a href="//host/c"></a><a href="https://host/c"></a><a href="#d"></a>'
+    page = f'{kept}<img src="a%20b.svg"><a href="/sub/page.html#d"></a><a href="../{{}}"></a>'
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "page.html").write_text(page.format("a b.svg").replace("a%", "../a%"))
+    site.finish(tmp_path)
+    (tmp_path / "sub" / "page.html").write_text(page.format("table.csv"))
+    lacks = r"that the site lacks:\nsub/page.html: a b.svg\nsub/page.html: ../table.csv$"
+    with pytest.raises(SystemExit, match=lacks):
+        site.finish(tmp_path)
+
+
+def test_a_drawing_leads_to_itself_or_is_named(site, tmp_path):
+    (tmp_path / "a.svg").touch()
+    text = site.DRAWN.sub(partial(site.drawing, tmp_path), "![One](a.svg)\n![Two](x/b.svg)\n")
+    assert text == "[![One](a.svg)](a.svg)\nTwo: `b.svg` in the repository.\n"
 
 
 def test_anchors_are_the_same_on_github_and_on_the_site():

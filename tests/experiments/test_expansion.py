@@ -14,12 +14,13 @@ import pytest
 from pernn.errors import ConfigError
 from pernn.lab.cli.options import grid_changes
 from pernn.lab.config import flatten
-from pernn.lab.cores import GRUConfig
+from pernn.lab.cores import CORES, GRUConfig
 from pernn.lab.experiments import find_experiment, trials
 from pernn.lab.experiments.grids import SMALL_SEEDS, VALIDATION_SEEDS, first_seeds
 from pernn.lab.reports import judge_all
 from pernn.lab.reports.drawings import draw_curves
 from pernn.lab.reports.forms import differences, line_order
+from pernn.lab.reports.texts import Labels, footer_items
 from pernn.lab.store import load_sweep, save_sweep
 from pernn.lab.sweeps import plan_again, plan_sweep, repeat_command
 from pernn.lab.trials import Trial
@@ -273,6 +274,25 @@ def test_the_commands_of_the_pages_make_the_grids_that_they_tell_of(own_core):
     assert len(second) == 2 * 2 * 40
     assert {one[:2] for one in second} == {(c, h) for c in ("gru", "lstm") for h in (32, 64)}
     assert len({seed for _, _, seed in second}) == 10
+
+
+@pytest.mark.parametrize(
+    ("figure", "added", "panels"),
+    [
+        ("own_core", "core.kind=mingru:MinGRUConfig", {"LSTM", "MinGRU"}),
+        ("own_oscillators", "encoding.frequencies=[0.8,0.4,0.2,0.1]", {"LSTM"}),
+    ],
+)
+def test_the_pages_drawings_are_those_of_its_commands(own_core, figure, added, panels):
+    assert added in (DOCS / "extend.md").read_text(encoding="utf-8")
+    changes = grid_changes(["core.hidden_size=64"], None, [added])
+    records = [flatten(spec.dump()) for spec in trials(VOCABULARY, "demo", changes)]
+    drawing = (DOCS / "figures" / f"{figure}.svg").read_text(encoding="utf-8")
+    drawn = re.findall(r"<!-- (.*) -->", drawing.replace("\u00a0", " "))
+    items = " · ".join(drawn).split(" · ")
+    assert set(footer_items(VOCABULARY, records, "demo")) <= set(items)
+    label = Labels(VOCABULARY.labels)
+    assert {label(kind) for kind in (*CORES.names(), own_core)} & set(drawn) == panels
 
 
 def test_a_kind_decides_what_else_can_be_overridden():

@@ -87,6 +87,10 @@ def test_axe_finds_nothing_serious_on_a_report(browser, theme, tmp_path):
     assert serious(page) == []
     page.set_viewport_size({"width": 375, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= 375
+    # A browser shrinks what is wider than the paper, here A4 between margins.
+    page.set_viewport_size({"width": 718, "height": 1000})
+    page.emulate_media(media="print")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 718
     page.close()
 
 
