@@ -3,6 +3,7 @@
 import random
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from pernn.lab.config import flatten
@@ -18,8 +19,11 @@ from pernn.lab.experiments import (
 )
 from pernn.lab.experiments.grids import RATE, VALIDATION_SEEDS
 from pernn.lab.experiments.learning_rate import RATES
-from pernn.lab.reports import judge
-from reports.trials import ENCODING, SEEDS, trial
+from pernn.lab.experiments.tuning import over_values
+from pernn.lab.reports import Report, draw, judge
+from pernn.lab.reports.forms import OWN_BEST
+from pernn.lab.reports.texts import footer
+from reports.trials import ENCODING, SEEDS, experiment, trial
 
 BEST = {"none": 1e-2, "sinusoidal": 3e-3}
 CHOICE = Choice(RATE, "token_accuracy", VALIDATION_SEEDS)
@@ -73,6 +77,64 @@ def test_without_a_trial_that_chooses_nothing_is_chosen():
     assert (
         "the choice needs seeds 1009, 2003, 3001 at training.learning_rate = 0.03" in found.detail
     )
+
+
+@pytest.mark.parametrize("contrast", [ENCODING, None])
+def test_a_figure_rings_what_is_chosen_and_tells_what_is_judged(contrast):
+    """Seeds that choose are pooled with no others, and shown where there are none."""
+    layout = over_values(experiment().figure, RATE, "core.kind")
+    about = experiment(figure=replace(layout, contrast=contrast), claims=(CLAIM,))
+    best = {"none": 1e-2, "sinusoidal": 3e-2}
+    found = [
+        one
+        for one in records(overfit="sinusoidal")
+        if one["seed"] in VALIDATION_SEEDS or one[RATE] == best[one["encoding.kind"]]
+    ]
+    axes, *below = draw(about, found).axes
+    judged = {rate: [] for rate in best.values()}
+    for one in found:
+        if one["seed"] in SEEDS:
+            judged[one[RATE]].append(one["token_accuracy"])
+    means = {rate: sum(values) / len(values) for rate, values in judged.items()}
+    rings = [one.get_xydata() for one in axes.lines if one.get_markerfacecolor() == "none"]
+    assert dict(map(tuple, np.concatenate(rings))) == pytest.approx(means)
+    drawn = axes.containers[1][0]
+    assert drawn.get_ydata()[[*drawn.get_xdata()].index(3e-2)] == pytest.approx(means[3e-2])
+    assert axes.figure.legends[0].get_texts()[-1].get_text() == OWN_BEST
+    told = f"{judge(CLAIM, found).interval}, n = 5".replace("-", "−")
+    assert [one.get_text() for one in axes.texts] == [
+        f"Position-encoded − Vanilla, each at its best:\n{told}"
+    ]
+    assert axes.get_title(loc="right") == "n = 3 or 5"
+    assert [one.get_title(loc="right") for one in below] == (["n = 3"] if contrast else [])
+    said = footer(about, found)
+    assert said.startswith("n = 3 or 5 seeds · ")
+    assert said.endswith(
+        "seeds 1009, 2003, 3001 choose, and are shown only where there are no others"
+    )
+
+
+def test_trials_at_values_that_were_not_chosen_are_not_missed():
+    about = find_experiment("tuned_vocabulary_size")
+    planned = trials(about, "demo")
+    found = [
+        {
+            **flatten(one.dump()),
+            "run": one.fingerprint(),
+            "token_accuracy": one.training.learning_rate,
+        }
+        for one in planned
+        if one.seed in VALIDATION_SEEDS or one.training.learning_rate == 0.01
+    ]
+    assert [one[RATE] for one in found if one["seed"] == SEEDS[0]]
+    progress = [
+        Report(about, "demo", some, planned, "command", formats=()).progress
+        for some in (found, found[1:], found[:-1], [])
+    ]
+    assert progress[0].endswith(
+        "finished: enough for all claims, as the others are at values that were not chosen"
+    )
+    assert all(one.endswith(": this report is incomplete") for one in progress[1:])
 
 
 def test_trials_that_choose_are_not_missed():

@@ -51,7 +51,6 @@ def trials(
         known = ", ".join(experiment.scales)
         raise ConfigError(f"{experiment.name} has no scale {scale!r} (known: {known})")
     specs = tuple(experiment.scales[scale]())
-    choosing = {seed for one in experiment.claims if one.choice for seed in one.choice.seeds}
     # A kind decides what else there is.
     for kinds in (True, False):
         own = {path: value for path, value in (changes or {}).items() if is_kind(path) is kinds}
@@ -62,7 +61,7 @@ def trials(
         specs = _replaced(specs, replacing)
         for path in sorted(lists, key=lambda path: (path.startswith(ADDED), path)):
             if values := lists[path]:
-                specs = _expanded(specs, path, values, choosing)
+                specs = _expanded(specs, path, values, experiment.choosing)
     return specs
 
 

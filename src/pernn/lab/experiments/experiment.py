@@ -163,6 +163,11 @@ class Experiment:
             if stem in REPORT_FILES:
                 raise ConfigError(f"{self.name}: a report has another file called {stem!r}")
 
+    @property
+    def choosing(self) -> frozenset[int]:
+        """Seeds that choose a setting for the others, and are not judged."""
+        return frozenset(seed for one in self.claims if one.choice for seed in one.choice.seeds)
+
 
 def find_experiment(name: str) -> Experiment:
     """Import an experiment by name, built-in or by its entry point.

@@ -312,8 +312,7 @@ def find_registered(
     But a plan that came after all trials, and judges others, is of another sweep. Trials older than
     registration have no date; a sweep of such trials alone has no plan.
     """
-    choosing = {seed for one in experiment.claims if one.choice for seed in one.choice.seeds}
-    judged = {run for run, spec in specs.items() if spec.seed not in choosing}
+    judged = {run for run, spec in specs.items() if spec.seed not in experiment.choosing}
     last = max((str(one.get("date", "")) for one in environments.values()), default="")
 
     def about(one: Sweep | RegisteredSweep) -> tuple[Any, ...]:

@@ -17,6 +17,7 @@ from pernn.lab.experiments import Experiment
 from pernn.lab.trials import unroll
 
 from .forms import (
+    OWN_BEST,
     add_colour_bar,
     collect,
     collect_cells,
@@ -24,6 +25,7 @@ from .forms import (
     colours,
     differences,
     draw_bands,
+    draw_best,
     draw_cells,
     draw_factors,
     draw_points,
@@ -44,7 +46,8 @@ from .panels import (
     tick_log,
 )
 from .records import Record
-from .texts import SEPARATOR, Labels, footer_items, shorten
+from .samples import at_best
+from .texts import SEPARATOR, Labels, footer_items, shorten, sizes
 
 Format = Literal["svg", "pdf", "png"]
 METADATA: dict[Format, dict[str, None]] = {
@@ -217,6 +220,7 @@ def _draw_lines(grid: Grid) -> None:
     late = late_values(across, layout)
     drawn: dict[Row, dict[Axes, list[float]]] = {row: {} for row in grid.rows}
     settled: dict[Row, list[float]] = {row: [] for row in grid.rows}
+    best = {one["run"] for one in at_best(experiment.claims, layout.x, grid.found)}
     for row, axes, x, records in grid.panels(across):
         if row.metric is None:
             series = differences(experiment, records, order)
@@ -224,6 +228,7 @@ def _draw_lines(grid: Grid) -> None:
             axes.margins(y=0.12)
         else:
             series = collect(experiment, records, row.metric, order)
+        series = [line.without(experiment.choosing) for line in series]
         (draw_bands if layout.form == "bands" else draw_points)(axes, x, series)
         _count(axes, [len(values) for line in series for values in line.points.values()])
         drawn[row][axes] = [value for line in series for value in line.values]
@@ -231,6 +236,10 @@ def _draw_lines(grid: Grid) -> None:
     for row, (first, *_) in zip(grid.rows, grid.axes, strict=True):
         first.set_ylabel(_quantity(experiment, row.metric))
     _fit_rows(grid, across, drawn, settled)
+    for row, axes, x, records in grid.panels(across) if best else ():
+        if row.metric is not None:
+            judged = [one for one in records if one["run"] in best]
+            draw_best(axes, x, experiment, judged, row.metric, order)
     for axes, x in zip(grid.lowest, across, strict=True):
         x.fit(axes)
 
@@ -331,9 +340,7 @@ DRAWN = {"heat": _draw_heat, "scatter": _draw_scatters, "factors": _draw_factors
 
 
 def _count(axes: Axes, counts: Sequence[int]) -> None:
-    low, high = min(counts, default=0), max(counts, default=0)
-    text = f"n = {low}" if low == high else f"n = {low}–{high}"
-    axes.set_title(text, loc="right", fontsize=7.5, color="#555555")
+    axes.set_title(sizes(counts), loc="right", fontsize=7.5, color="#555555")
 
 
 def _draw_chance(axes: Axes, x: Scale) -> None:
@@ -369,8 +376,9 @@ def _frame(
     for axes in grid:
         for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
             entries.setdefault(name, handle)
-    if CHANCE in entries:
-        entries[CHANCE] = entries.pop(CHANCE)  # the measured lines come first
+    for name in (OWN_BEST, CHANCE):
+        if name in entries:
+            entries[name] = entries.pop(name)  # the measured lines come first
     width, height = figure.get_size_inches() * 72
     title = _balanced(shorten(experiment.question, LONGEST), int(width / 6.2))
     num_rows = math.ceil(sum(5.0 * len(name) + 48 for name in entries) / width)

@@ -85,6 +85,14 @@ class Series:
             value for x, found in self.points.items() if x in places for value in found.values()
         ]
 
+    def without(self, seeds: Container[Any]) -> "Series":
+        """Return it without some seeds' values where there are others."""
+        points = {
+            x: {seed: value for seed, value in found.items() if seed not in seeds} or found
+            for x, found in self.points.items()
+        }
+        return replace(self, points=points)
+
 
 def line_order(experiment: Experiment, records: Sequence[Record]) -> list[Any]:
     """Order the lines' conditions, the contrast's baseline and treatment first."""
@@ -239,6 +247,52 @@ def draw_points(axes: Axes, x: Scale, series: Sequence[Series]) -> None:
             _points(axes, x, line, 0.0, min(0.09, 0.4 / len(series)) * (place + 1))
         else:
             _points(axes, x, line, 0.16 * beside, 0.1)
+
+
+RING: Mapping[str, Any] = {"marker": "o", "ls": "none", "mfc": "none", "mew": 1.6}
+"""A mark around another."""
+OWN_BEST = "Own best, chosen by other seeds"
+
+
+def draw_best(
+    axes: Axes,
+    x: Scale,
+    experiment: Experiment,
+    records: Sequence[Record],
+    metric: str,
+    order: Sequence[Any],
+) -> None:
+    """Ring each line's best and tell the difference in room made below.
+
+    Args:
+        axes: Of the panel, whose vertical axis is fitted.
+        x: The horizontal axis.
+        experiment: Its figure has the contrast, or else its claims.
+        records: Those of the panel that are judged at their best values.
+        metric: What is shown.
+        order: All lines of the figure.
+    """
+    layout, label = experiment.figure, Labels(experiment.labels)
+    axes.plot([], [], label=OWN_BEST, color="#000000", markersize=9, **RING)
+    for line in collect(experiment, records, metric, order):
+        for at, values in line.points.items():
+            # Rings of one place lie within each other.
+            look = {"markersize": 9 + 3 * line.place, "color": line.style["color"], **RING}
+            mean = np.mean([*values.values()])
+            axes.plot(x.position(at), mean, clip_on=False, zorder=4, gid=tag(line), **look)
+    contrasts = [getattr(one.predicate, "contrast", None) for one in experiment.claims]
+    contrast = layout.contrast or next(filter(None, contrasts), None)
+    if not contrast or contrast.columns != {layout.lines}.difference(names_of(layout.panels)):
+        return
+    low, high = axes.get_ylim()
+    axes.set_yticks([tick for tick in axes.get_yticks() if low <= tick <= high])
+    axes.set_ylim(low - 0.22 * (high - low), high)
+    found = [*paired_differences(records, metric, contrast).values()]
+    if found:
+        interval = student_interval(found)
+        told = f"{'+' * (interval.estimate > 0)}{interval}, n = {len(found)}".replace("-", "−")
+        told = f"{label(contrast.treated)} − {label(contrast.baseline)}, each at its best:\n{told}"
+        axes.text(0.03, 0.03, told, transform=axes.transAxes, fontsize=7.5)
 
 
 def draw_bands(axes: Axes, x: Scale, series: Sequence[Series]) -> None:
@@ -500,7 +554,7 @@ def correlation_text(points: Sequence[Point]) -> str:
     num_seeds = len(set(seeds))
     count = f"n = {len(points):,}"
     if num_seeds and len(points) > num_seeds:
-        count += f" of {counted(num_seeds, 'seed')}"
+        count = f"{len(points):,} points of {counted(num_seeds, 'seed')}"
     if not points:
         return count
     found = rank_correlation([one.x for one in points], [one.y for one in points], seeds)

@@ -11,6 +11,7 @@ from typing import Any
 from markupsafe import Markup
 
 from pernn.errors import ConfigError
+from pernn.lab.config import flatten
 from pernn.lab.cores import CORES
 from pernn.lab.encodings import ENCODINGS
 from pernn.lab.experiments import Experiment, names_of
@@ -24,6 +25,7 @@ from .drawings import FORMATS, Drawing, draw_curves, draw_extra_figures
 from .figures import Format
 from .records import Record, is_pace, lacking, number, sort_key
 from .rules import Outcome
+from .samples import at_best
 from .tables import Row, summarise, to_csv, to_markdown
 from .texts import Labels, clean, escape_markdown, fill_template, preset_of
 
@@ -111,12 +113,27 @@ class Report:
         if lost := sum("diverged" in record for record in self.records):
             self.progress += f", {lost:,} of them diverged and counted as the worst"
         if not self.is_finished:
-            self.progress += ": this report is incomplete"
+            enough = "enough for all claims, as the others are at values that were not chosen"
+            self.progress += f": {enough if self._is_enough() else 'this report is incomplete'}"
 
     @property
     def is_finished(self) -> bool:
         """True if it has all of its trials."""
         return len(self.records) == len(self.planned)
+
+    def _is_enough(self) -> bool:
+        """Return whether each missing trial has a finished twin at the chosen value."""
+        claims, column = self.experiment.claims, self.experiment.figure.x
+        if not all(one.choice and one.choice.value is None for one in claims):
+            return False
+
+        def told(one: Record) -> frozenset[tuple[str, Any]]:
+            return frozenset((k, v) for k, v in one.items() if is_setting(k) and k != column)
+
+        finished = {one["run"] for one in self.records}
+        missing = [one for one in self.planned if one.fingerprint() not in finished]
+        judged = {told(one) for one in at_best(claims, column, self.records)}
+        return judged.issuperset(told(flatten(one.dump())) for one in missing)
 
     @property
     def title(self) -> str:

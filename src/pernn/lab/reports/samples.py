@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -249,6 +250,17 @@ def choose(
 
     said = _describe(choice, best, tried, label) if best and choice.value is None else ""
     return [*filter(takes_part, records)], [*filter(takes_part, planned)], said
+
+
+def at_best(claims: Iterable[Claim], column: Any, records: Sequence[Record]) -> list[Record]:
+    """Return trials that claims judge at each condition's best value of a setting."""
+    found: dict[Any, Record] = {}
+    for claim in claims:
+        choice = claim.choice
+        if choice and choice.value is None and choice.column == column:
+            with suppress(NotRunError):
+                found |= {one["run"]: one for one in choose(claim, records, (), show)[0]}
+    return [*found.values()]
 
 
 def _condition(choice: Choice, one: Record) -> Condition:

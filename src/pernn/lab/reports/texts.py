@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
-from pernn.errors import counted
 from pernn.lab.experiments import LABELS, Columns, Experiment, FigureLayout, names_of
 from pernn.lab.training import PRESETS
 
@@ -192,6 +191,12 @@ class Labels:
         return [(self.places.get(str(part), last), sort_key(part)) for part in parts]
 
 
+def sizes(counts: Iterable[int]) -> str:
+    """Return how many values there are of each point."""
+    found = sorted({*counts}) or [0]
+    return f"n = {found[0]}–{found[-1]}" if found[2:] else f"n = {' or '.join(map(str, found))}"
+
+
 def preset_of(records: Sequence[Record], label: Labels) -> str:
     """Return the trials' preset in words, or nothing."""
     found = sorted({str(record["preset"]) for record in records if "preset" in record})
@@ -217,9 +222,18 @@ def footer_items(experiment: Experiment, records: Sequence[Record], scale: str =
             few = values if len(values) <= FEW else [values[0], "…", values[-1]]
             listed = (", " if len(values) <= FEW else " ").join(map(label, few))
             words.append(text.format(listed))
-    seeds = len({record["seed"] for record in records})
-    words.append(f"n = {counted(seeds, 'seed')}")
-    signs = _signs(layout, seeds)
+    # The points of a scatter plot are what is measured, not places with seeds each.
+    names = () if layout.form == "scatter" else layout.shown
+    places: dict[Any, set[Any]] = {}
+    for one in records:
+        places.setdefault(value_of(one, names), set()).add(one["seed"])
+    counts = [len(seeds - experiment.choosing or seeds) for seeds in places.values()]
+    most = max(counts, default=0)
+    words.append(f"{sizes(counts)} seed{'s' * (most != 1)}")
+    signs = _signs(layout, most)
+    if any(one["seed"] in experiment.choosing for one in records):
+        choosing = ", ".join(map(str, sorted(experiment.choosing)))
+        signs.append(f"seeds {choosing} choose, and are shown only where there are no others")
     if layout.form == "points" and any(
         is_censored(one, metric) for one in records for metric in layout.metrics
     ):
