@@ -185,6 +185,11 @@ WORDS = replace(LINES, x=("seed", "core.kind"))
         ),
         (lambda: replace(LINES, y_base=10), lossless, "loss needs positive numbers"),
         (
+            lambda: replace(LINES, y_base=10, contrast=ENCODING),
+            lossless,
+            "loss needs positive numbers",
+        ),
+        (
             lambda: replace(LINES, x="loss", x_base=10, form="scatter"),
             lossless,
             "loss needs positive numbers",
@@ -293,6 +298,28 @@ def test_intervals_beyond_all_trials_stay_in_sight(form, metric, base, values, e
     assert low < ends[0] < ends[1] < high
 
 
+def test_error_bars_stand_side_by_side_and_say_where_they_are_cut():
+    records = [
+        trial(core__kind="gru", encoding__kind=code, task__vocab_size=8, seed=seed)
+        | {"token_accuracy": min(seed, 1.0)}
+        for code in ("none", "sinusoidal")
+        for seed in range(3)
+    ]
+    layout = replace(POINTS, metrics=("token_accuracy",), contrast=None)
+    (axes,) = draw(experiment(figure=layout), records).axes
+    ends = [(one.get_marker(), *one.get_ydata()) for one in axes.lines if not one.get_clip_on()]
+    assert ends == 2 * [("^", 1.03), ("v", -0.03)]
+    bars = [bars.get_transform().transform((8, 0))[0] for *_, (bars,) in axes.containers]
+    marks = [line.get_transform().transform((8, 0))[0] for line, *_ in axes.containers]
+    assert bars[0] < marks[0] == marks[1] < bars[1]
+
+
+def test_a_scale_has_no_offset():
+    records = [one | {"token_accuracy": 0.9999 + one["seed"] / 10**8} for one in FEW]
+    (axes,) = draw(experiment(figure=replace(LINES, metrics=("token_accuracy",))), records).axes
+    assert axes.yaxis.get_offset_text().get_text() == ""
+
+
 def test_where_a_band_has_one_place_it_is_drawn_as_points():
     records = trials(("gru",), (8,), (111, 222))
     layout = FigureLayout("task.length", "core.kind", "encoding.kind", ("loss",), form="bands")
@@ -321,6 +348,7 @@ def test_chance_is_drawn_wherever_it_is_in_sight(accuracy, places):
         (75, 900, 10, [100, 200, 500]),
         (100, 400, 10, [100, 150, 200, 300, 400]),
         (3, 40, 2, [4, 8, 16, 32]),
+        (0.8, 3.2, 2, [1, 1.5, 2, 2.5, 3]),
         (500, 520, 10, [500, 505, 510, 515, 520]),
     ],
 )
