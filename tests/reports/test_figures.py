@@ -159,6 +159,15 @@ def test_encodings_look_the_same_in_every_figure_the_contrast_first():
     assert [every[kind]["color"] for kind in kinds[:2]] == ["#D55E00", "#0072B2"]
     for some in (["repeated_embedding", "none"], ["random", "sinusoidal"]):
         assert looks("encoding.kind", some) == {kind: every[kind] for kind in some}
+    # With a further column they keep their colour, and other columns leave it to them.
+    pairs = [(kind, company) for kind in kinds[:2] for company in ("rare", "frequent")]
+    found = looks(("encoding.kind", "company"), pairs)
+    assert [found[pair] for pair in pairs[::2]] == [every[kind] for kind in kinds[:2]]
+    assert [found[pair]["color"] for pair in pairs[1::2]] == ["#D55E00", "#0072B2"]
+    assert len({(one["color"], one["linestyle"]) for one in found.values()}) == 4
+    codes = looks(("encoding.kind", "task.codes"), [("none", None), ("none", "onset")])
+    others = [*looks("task.kind", ["one", "two"]).values(), codes["none", "onset"]]
+    assert not {one["color"] for one in others} & {"#D55E00", "#0072B2"}
     layout = replace(POINTS, contrast=replace(ENCODING, treated="repeated_embedding"))
     records = [trial(encoding__kind=kind) for kind in kinds[:3]]
     found = line_order(experiment(figure=layout), records)
@@ -312,6 +321,16 @@ def test_error_bars_stand_side_by_side_and_say_where_they_are_cut():
     bars = [bars.get_transform().transform((8, 0))[0] for *_, (bars,) in axes.containers]
     marks = [line.get_transform().transform((8, 0))[0] for line, *_ in axes.containers]
     assert bars[0] < marks[0] == marks[1] < bars[1]
+
+
+def test_panels_of_other_vocabularies_say_so():
+    records = [*trials(("gru",), (8,)), *trials(("lstm",), (1024,))]
+    layout = replace(LINES, x="task.length")
+    for about in (layout, replace(layout, panels="preset", rows="core.kind")):
+        found = texts(draw(experiment(figure=about), records))
+        assert {"GRU, K = 8", "LSTM, K = 1,024"} <= {*found}
+    for about in (LINES, replace(layout, panels=("core.kind", "task.vocab_size"))):
+        assert not [one for one in texts(draw(experiment(figure=about), records)) if ", K" in one]
 
 
 def test_a_scale_has_no_offset():

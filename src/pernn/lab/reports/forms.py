@@ -105,7 +105,8 @@ def line_order(experiment: Experiment, records: Sequence[Record]) -> list[Any]:
 def looks(column: Columns, order: Sequence[Any]) -> dict[Any, Mapping[str, Any]]:
     """Map conditions to colour, marker and dash.
 
-    Encodings have theirs by name, others in turn.
+    Encodings have theirs by name; what else tells conditions of one encoding apart has marker and
+    dash. Others have looks in turn, first those that no usual encoding has.
 
     Args:
         column: What tells the conditions apart.
@@ -113,10 +114,20 @@ def looks(column: Columns, order: Sequence[Any]) -> dict[Any, Mapping[str, Any]]
     """
     if column == "condition" and set(order) <= CONDITIONS.keys():
         return {value: CONDITIONS[value] for value in order}
-    if column != "encoding.kind":
-        return {value: LINES[place % len(LINES)] for place, value in enumerate(order)}
-    names = [*ENCODING_KINDS, *(value for value in order if value not in ENCODING_KINDS)]
-    return {value: LINES[names.index(value) % len(LINES)] for value in order}
+    names = names_of(column)
+    if "encoding.kind" not in names:
+        return {value: LINES[(place + 2) % len(LINES)] for place, value in enumerate(order)}
+    parts = [(value,) if isinstance(column, str) else value for value in order]
+    told = [dict(zip(names, some, strict=True)) for some in parts]
+    # Codes that the task gives stand for an encoding.
+    kinds = [one.get("task.codes") or one["encoding.kind"] for one in told]
+    known = list(dict.fromkeys([*ENCODING_KINDS, *kinds]))
+    found: dict[Any, Mapping[str, Any]] = {}
+    for place, (value, kind) in enumerate(zip(order, kinds, strict=True)):
+        own, earlier = LINES[known.index(kind) % len(LINES)], kinds[:place].count(kind)
+        other = LINES[(earlier + 1) % len(LINES)] if earlier else own
+        found[value] = {**other, "color": own["color"]}
+    return found
 
 
 def points_of(
@@ -585,7 +596,7 @@ def draw_factors(
     for place, metric in enumerate(layout.metrics):
         found = _factors(layout.contrast, str(layout.x), records, metric)
         shift = min(0.09, 0.4 / len(layout.metrics)) * (place - (len(layout.metrics) - 1) / 2)
-        look = LINES[(place + 1) % len(LINES)]
+        look = LINES[(place + 2) % len(LINES)]
         means, low, high = _ends(one.interval.as_factor() for one in found.values())
         places = [x.position(at, shift) for at in found]
         axes.errorbar(

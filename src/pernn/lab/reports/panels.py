@@ -37,6 +37,8 @@ FLAT = 0.25
 SHARES = ("solved", "stuck", "solved_or_stuck")
 """Metrics from 0 to 1 whose names do not end in `_accuracy` or `_share`."""
 
+VOCABULARY = "task.vocab_size"
+
 STEPS = ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0))
 """Ticks within a power of ten, the more the shorter the axis is."""
 
@@ -442,16 +444,25 @@ class Grid:
         named: set[Any] = set()
         for row, axes_of_row in zip(self.rows, self.axes, strict=True):
             for axes, panel in zip(axes_of_row, row.panels, strict=True):
-                title = self.label.condition(layout.panels, panel, separator="\n")
                 if panel not in named:
+                    title = self._told(layout.panels, panel, 1)
                     axes.set_title(_wrapped(title, 32) + above, loc="left", fontweight="bold")
                 named.add(panel)
             if layout.rows:
-                block = self.label.condition(layout.rows, row.block, separator="\n")
-                _name_block(axes_of_row[0], block)
+                _name_block(axes_of_row[0], self._told(layout.rows, row.block, 0))
         for axes in self.lowest:
             axes.set_xlabel(self.label(layout.x))
             axes.tick_params(labelbottom=True)
+
+    def _told(self, columns: Columns, value: Any, side: int) -> str:
+        """Name a block (side 0) or panel (1), with its K where that is not the others'."""
+        name = self.label.condition(columns, value, separator="\n")
+        sizes: dict[Any, set[Any]] = {}
+        for place, records in self.places.items():
+            sizes.setdefault(place[side], set()).update(one.get(VOCABULARY) for one in records)
+        several = len(set().union(*sizes.values())) > 1 and VOCABULARY not in self.layout.shown
+        one_each = several and all(len(found) == 1 for found in sizes.values())
+        return f"{name}, K = {self.label(*sizes[value])}" if one_each else name
 
 
 def _name_block(axes: Axes, name: str) -> None:
