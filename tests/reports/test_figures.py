@@ -159,6 +159,15 @@ def test_encodings_look_the_same_in_every_figure_the_contrast_first():
     assert [every[kind]["color"] for kind in kinds[:2]] == ["#D55E00", "#0072B2"]
     for some in (["repeated_embedding", "none"], ["random", "sinusoidal"]):
         assert looks("encoding.kind", some) == {kind: every[kind] for kind in some}
+    # With a further column they keep their colour, and other columns leave it to them.
+    pairs = [(kind, company) for kind in kinds[:2] for company in ("rare", "frequent")]
+    found = looks(("encoding.kind", "company"), pairs)
+    assert [found[pair] for pair in pairs[::2]] == [every[kind] for kind in kinds[:2]]
+    assert [found[pair]["color"] for pair in pairs[1::2]] == ["#D55E00", "#0072B2"]
+    assert len({(one["color"], one["linestyle"]) for one in found.values()}) == 4
+    codes = looks(("encoding.kind", "task.codes"), [("none", None), ("none", "onset")])
+    others = [*looks("task.kind", ["one", "two"]).values(), codes["none", "onset"]]
+    assert not {one["color"] for one in others} & {"#D55E00", "#0072B2"}
     layout = replace(POINTS, contrast=replace(ENCODING, treated="repeated_embedding"))
     records = [trial(encoding__kind=kind) for kind in kinds[:3]]
     found = line_order(experiment(figure=layout), records)
@@ -184,6 +193,11 @@ WORDS = replace(LINES, x=("seed", "core.kind"))
             "encoding.kind needs positive numbers",
         ),
         (lambda: replace(LINES, y_base=10), lossless, "loss needs positive numbers"),
+        (
+            lambda: replace(LINES, y_base=10, contrast=ENCODING),
+            lossless,
+            "loss needs positive numbers",
+        ),
         (
             lambda: replace(LINES, x="loss", x_base=10, form="scatter"),
             lossless,
@@ -293,6 +307,38 @@ def test_intervals_beyond_all_trials_stay_in_sight(form, metric, base, values, e
     assert low < ends[0] < ends[1] < high
 
 
+def test_error_bars_stand_side_by_side_and_say_where_they_are_cut():
+    records = [
+        trial(core__kind="gru", encoding__kind=code, task__vocab_size=8, seed=seed)
+        | {"token_accuracy": min(seed, 1.0)}
+        for code in ("none", "sinusoidal")
+        for seed in range(3)
+    ]
+    layout = replace(POINTS, metrics=("token_accuracy",), contrast=None)
+    (axes,) = draw(experiment(figure=layout), records).axes
+    ends = [(one.get_marker(), *one.get_ydata()) for one in axes.lines if not one.get_clip_on()]
+    assert ends == 2 * [("^", 1.03), ("v", -0.03)]
+    bars = [bars.get_transform().transform((8, 0))[0] for *_, (bars,) in axes.containers]
+    marks = [line.get_transform().transform((8, 0))[0] for line, *_ in axes.containers]
+    assert bars[0] < marks[0] == marks[1] < bars[1]
+
+
+def test_panels_of_other_vocabularies_say_so():
+    records = [*trials(("gru",), (8,)), *trials(("lstm",), (1024,))]
+    layout = replace(LINES, x="task.length")
+    for about in (layout, replace(layout, panels="preset", rows="core.kind")):
+        found = texts(draw(experiment(figure=about), records))
+        assert {"GRU, K = 8", "LSTM, K = 1,024"} <= {*found}
+    for about in (LINES, replace(layout, panels=("core.kind", "task.vocab_size"))):
+        assert not [one for one in texts(draw(experiment(figure=about), records)) if ", K" in one]
+
+
+def test_a_scale_has_no_offset():
+    records = [one | {"token_accuracy": 0.9999 + one["seed"] / 10**8} for one in FEW]
+    (axes,) = draw(experiment(figure=replace(LINES, metrics=("token_accuracy",))), records).axes
+    assert axes.yaxis.get_offset_text().get_text() == ""
+
+
 def test_where_a_band_has_one_place_it_is_drawn_as_points():
     records = trials(("gru",), (8,), (111, 222))
     layout = FigureLayout("task.length", "core.kind", "encoding.kind", ("loss",), form="bands")
@@ -321,6 +367,7 @@ def test_chance_is_drawn_wherever_it_is_in_sight(accuracy, places):
         (75, 900, 10, [100, 200, 500]),
         (100, 400, 10, [100, 150, 200, 300, 400]),
         (3, 40, 2, [4, 8, 16, 32]),
+        (0.8, 3.2, 2, [1, 1.5, 2, 2.5, 3]),
         (500, 520, 10, [500, 505, 510, 515, 520]),
     ],
 )

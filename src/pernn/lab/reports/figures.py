@@ -4,7 +4,7 @@ import io
 import math
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from itertools import pairwise
 from typing import Any, Literal
@@ -19,6 +19,7 @@ from pernn.lab.trials import unroll
 from .forms import (
     OWN_BEST,
     add_colour_bar,
+    are_apart,
     collect,
     collect_cells,
     collect_pairs,
@@ -43,6 +44,8 @@ from .panels import (
     is_flat,
     is_share,
     late_values,
+    mark_cut,
+    shows_ratio,
     tick_log,
 )
 from .records import Record
@@ -66,6 +69,7 @@ STYLE: dict[str, Any] = {
     "axes.titlesize": 9.5,
     "axes.spines.top": False,
     "axes.spines.right": False,
+    "axes.formatter.useoffset": False,
     "axes.grid": True,
     "axes.grid.axis": "y",
     "axes.axisbelow": True,
@@ -221,25 +225,33 @@ def _draw_lines(grid: Grid) -> None:
     drawn: dict[Row, dict[Axes, list[float]]] = {row: {} for row in grid.rows}
     settled: dict[Row, list[float]] = {row: [] for row in grid.rows}
     best = {one["run"] for one in at_best(experiment.claims, layout.x, grid.found)}
+    different: set[Axes] = set()
+    zero = 1.0 if shows_ratio(layout) else 0.0
     for row, axes, x, records in grid.panels(across):
         if row.metric is None:
             series = differences(experiment, records, order)
-            axes.axhline(0, color="#000000", linewidth=0.8)
+            axes.axhline(zero, color="#000000", linewidth=0.8)
             axes.margins(y=0.12)
+            if shows_ratio(layout):
+                axes.set_yscale("log", base=layout.y_base)
         else:
             series = collect(experiment, records, row.metric, order)
         series = [line.without(experiment.choosing) for line in series]
         (draw_bands if layout.form == "bands" else draw_points)(axes, x, series)
         _count(axes, [len(values) for line in series for values in line.points.values()])
         drawn[row][axes] = [value for line in series for value in line.values]
+        if are_apart(series, [zero] if row.metric is None else []):
+            different.add(axes)
         settled[row] += [value for line in series for value in line.values_at(late)]
     for row, (first, *_) in zip(grid.rows, grid.axes, strict=True):
         first.set_ylabel(_quantity(experiment, row.metric))
-    _fit_rows(grid, across, drawn, settled)
+    _fit_rows(grid, across, drawn, settled, different)
     for row, axes, x, records in grid.panels(across) if best else ():
         if row.metric is not None:
             judged = [one for one in records if one["run"] in best]
             draw_best(axes, x, experiment, judged, row.metric, order)
+    for axes in grid.all_axes:
+        mark_cut(axes)
     for axes, x in zip(grid.lowest, across, strict=True):
         x.fit(axes)
 
@@ -249,8 +261,9 @@ def _fit_rows(
     across: Sequence[Scale],
     drawn: Mapping[Row, Mapping[Axes, list[float]]],
     late: Mapping[Row, list[float]],
+    different: Set[Axes],
 ) -> None:
-    """Fit the vertical axes: one for a row, and one of its own for a panel that it would flatten.
+    """Fit the vertical axes: one for a row, and one of its own where it would hide a difference.
 
     Blocks of rows are compared by eye, so shares have one axis in all of them.
     """
@@ -259,11 +272,16 @@ def _fit_rows(
         shares = bool(row.metric and is_share(row.metric))
         alike = [one for one in grid.rows if one.metric == row.metric] if shares else [row]
         values = [value for one in alike for some in drawn[one].values() for value in some]
+        ratio = row.metric is None and shows_ratio(layout)
+        base = layout.y_base if row.metric or ratio else None
         if begins_far_away(values, late[row]) and not shares:
             for axes in panels:
-                fit_settled(axes, values, late[row], layout.y_base if row.metric else None)
+                fit_settled(axes, values, late[row] + [1.0] * ratio, base)
             continue
-        flat = [axes for axes in panels if is_flat(drawn[row][axes], values)]
+        free = different if not (shares and layout.rows) else set()
+        # A difference's axis has 0 on it, a ratio's 1.
+        zero = [float(ratio)] if row.metric is None else []
+        flat = [a for a in panels if a in free and is_flat([*drawn[row][a], *zero], values)]
         together = [axes for axes in panels if axes not in flat]
         for group in filter(None, (together, *([axes] for axes in flat))):
             own = values if group is together else drawn[row][group[0]]
@@ -274,8 +292,12 @@ def _fit_rows(
             for axes in group:
                 axes.set_ylim(min(ends), max(ends))
                 if row.metric is not None:
-                    free = group is not together and shares
-                    fit_metric(axes, row.metric, own, layout.y_base, reach, free=free)
+                    fit_metric(axes, row.metric, own, layout.y_base, reach)
+                elif ratio and base:
+                    tick_log(axes.yaxis, axes.get_ylim(), base)
+                if group is not together:
+                    told = f"own scale\n{axes.get_title(loc='right')}"
+                    axes.set_title(told, loc="right", fontsize=7.5, color="#555555")
         for left, axes in pairwise([None, *panels]):
             axes.tick_params(labelleft=left is None or axes in flat or left in flat)
         if row.metric == "token_accuracy":
@@ -315,7 +337,8 @@ def _draw_scatters(grid: Grid) -> None:
         upwards[row] += [point.y for point in points]
     for row, (first, *_) in zip(grid.rows, grid.axes, strict=True):
         metric = str(row.metric)
-        fit_metric(first, metric, upwards[row], layout.y_base, free=not is_share(metric))
+        if layout.y_base or is_share(metric):
+            fit_metric(first, metric, upwards[row], layout.y_base)
         first.set_ylabel(_quantity(grid.experiment, metric))
     for axes, along in zip(grid.lowest, across, strict=True):
         fit_number(axes, str(layout.x), along, layout.x_base)
@@ -330,7 +353,7 @@ def _draw_factors(grid: Grid) -> None:
         tick_log(first.yaxis, first.get_ylim(), 2)
         if layout.contrast:
             names = map(grid.label, (layout.contrast.baseline, layout.contrast.treated))
-            first.set_ylabel(f"Updates,\n{' / '.join(names)}")
+            first.set_ylabel(f"Updates (log scale),\n{' / '.join(names)}")
     for axes, x in zip(grid.lowest, across, strict=True):
         x.fit(axes)
 
@@ -365,7 +388,8 @@ def _quantity(experiment: Experiment, metric: str | None) -> str:
     if metric is not None:
         return textwrap.fill(label(metric), 24)
     contrast = layout.contrast
-    sides = f"{label(contrast.treated)} − {label(contrast.baseline)}" if contrast else ""
+    sign = " / " if shows_ratio(layout) else " − "
+    sides = sign.join(map(label, (contrast.treated, contrast.baseline))) if contrast else ""
     return f"{textwrap.fill(f'{label(layout.metrics[0])}:', 24)}\n{textwrap.fill(sides, 28)}"
 
 

@@ -12,12 +12,13 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
+from matplotlib.transforms import offset_copy
 
 from pernn.errors import ConfigError, counted
 from pernn.lab.experiments import Columns, Contrast, Experiment, FigureLayout, names_of, pace_column
 
 from .comparing import MIN_PAIRS, Side, Sooner, compare_pace
-from .panels import Scale, is_share, log_ends, tick_log, tick_round
+from .panels import Scale, is_share, log_ends, shows_ratio, tick_log, tick_round
 from .records import (
     Record,
     is_censored,
@@ -66,6 +67,7 @@ class Series:
         points: Horizontal value → seed → value.
         place: Among the lines of the figure, which the page shows and hides by it.
         never: Horizontal values at which some trials never arrive.
+        is_ratio: Whether the values are ratios, whose mean is that of their logarithms.
     """
 
     style: Mapping[str, Any]
@@ -73,6 +75,7 @@ class Series:
     points: Mapping[Any, Mapping[Any, float]]
     place: int = 0
     never: Container[Any] = ()
+    is_ratio: bool = False
 
     @property
     def values(self) -> list[float]:
@@ -110,7 +113,8 @@ def line_order(experiment: Experiment, records: Sequence[Record]) -> list[Any]:
 def looks(column: Columns, order: Sequence[Any]) -> dict[Any, Mapping[str, Any]]:
     """Map conditions to colour, marker and dash.
 
-    Encodings have theirs by name, others in turn.
+    Encodings have theirs by name; what else tells conditions of one encoding apart has marker and
+    dash. Others have looks in turn, first those that no usual encoding has.
 
     Args:
         column: What tells the conditions apart.
@@ -118,10 +122,20 @@ def looks(column: Columns, order: Sequence[Any]) -> dict[Any, Mapping[str, Any]]
     """
     if column == "condition" and set(order) <= CONDITIONS.keys():
         return {value: CONDITIONS[value] for value in order}
-    if column != "encoding.kind":
-        return {value: LINES[place % len(LINES)] for place, value in enumerate(order)}
-    names = [*ENCODING_KINDS, *(value for value in order if value not in ENCODING_KINDS)]
-    return {value: LINES[names.index(value) % len(LINES)] for value in order}
+    names = names_of(column)
+    if "encoding.kind" not in names:
+        return {value: LINES[(place + 2) % len(LINES)] for place, value in enumerate(order)}
+    parts = [(value,) if isinstance(column, str) else value for value in order]
+    told = [dict(zip(names, some, strict=True)) for some in parts]
+    # Codes that the task gives stand for an encoding.
+    kinds = [one.get("task.codes") or one["encoding.kind"] for one in told]
+    known = list(dict.fromkeys([*ENCODING_KINDS, *kinds]))
+    found: dict[Any, Mapping[str, Any]] = {}
+    for place, (value, kind) in enumerate(zip(order, kinds, strict=True)):
+        own, earlier = LINES[known.index(kind) % len(LINES)], kinds[:place].count(kind)
+        other = LINES[(earlier + 1) % len(LINES)] if earlier else own
+        found[value] = {**other, "color": own["color"]}
+    return found
 
 
 def points_of(
@@ -186,6 +200,8 @@ def differences(
 ) -> list[Series]:
     """Collect a panel's paired differences, a line per treated condition.
 
+    On a logarithmic axis they are ratios.
+
     Args:
         experiment: Its layout has the contrast.
         records: Those of the panel.
@@ -194,7 +210,7 @@ def differences(
     Raises:
         ConfigError: If they are not between the figure's lines, or two records compete.
     """
-    layout = experiment.figure
+    layout, ratio = experiment.figure, shows_ratio(experiment.figure)
     contrast, names = layout.contrast, names_of(layout.lines)
     if contrast is None or contrast.column != names[0]:
         raise ConfigError(f"a figure's contrast must be between its lines, {layout.lines}")
@@ -206,7 +222,13 @@ def differences(
     columns = names[1:] if len(names) > 2 else names[-1]
     others = [line[1:] if len(names) > 2 else line[1] if names[1:] else line for line in treated]
     styles = looks(columns, others) if alone else looks(layout.lines, order)
-    series = []
+    metric, series = layout.metrics[0], []
+    if ratio:
+        records = [
+            {**one, metric: math.log2(value)}
+            for one in records
+            if (value := number(one, metric) or 0.0) > 0
+        ]
     for place, (line, other) in enumerate(zip(treated, others, strict=True)):
         where = dict(zip(names, line, strict=True)) if len(names) > 1 else {}
         one = replace(contrast, treated_where={**contrast.treated_where, **where})
@@ -214,13 +236,24 @@ def differences(
             both = {name: value for name, value in where.items() if name != contrast.column}
             one = replace(one, baseline_where={**contrast.baseline_where, **both})
         points: dict[Any, dict[Any, float]] = {}
-        found = paired_differences(records, layout.metrics[0], one, names_of(layout.x))
+        found = paired_differences(records, metric, one, names_of(layout.x))
         for (seed, at_x), value in found.items():
-            points.setdefault(at_x, {})[seed] = value
+            points.setdefault(at_x, {})[seed] = 2**value if ratio else value
         name = label.condition(columns, other) if alone and len(treated) > 1 else ""
         look = styles[other if alone else line] if len(treated) > 1 else DIFFERENCE
-        series.append(Series(look, name, points, place if alone else -1))
+        series.append(Series(look, name, points, place if alone else -1, is_ratio=ratio))
     return [line for line in series if line.points]
+
+
+def are_apart(series: Sequence[Series], zero: Sequence[float]) -> bool:
+    """Return whether some place has intervals apart from each other or zero."""
+    for at in {x for line in series for x in line.points}:
+        found = [one for line in series if at in line.points for one in _intervals(line, [at])]
+        ends = [(one.low, one.high) for one in found if one.bounded]
+        ends += [(value, value) for value in zero]
+        if ends and max(low for low, _ in ends) > min(high for _, high in ends):
+            return True
+    return False
 
 
 def tag(line: Series, said: Sequence[str] = ()) -> str:
@@ -236,15 +269,17 @@ def tag(line: Series, said: Sequence[str] = ()) -> str:
 def draw_points(axes: Axes, x: Scale, series: Sequence[Series]) -> None:
     """Draw means with error bars, trials as small dots beside them.
 
-    Numbers stand where they are, joined by lines: a line moved sideways would look higher where
-    values fall. Words have no order to join; marks of lines that share them stand side by side.
+    Numbers stand where they are, joined by lines, and only their error bars side by side: a line
+    moved sideways would look higher where values fall. Words have no order to join; marks of lines
+    that share them stand side by side.
     """
     shared = len({value for line in series for value in line.points})
     several = shared < sum(len(line.points) for line in series)
     for place, line in enumerate(series):
         beside = place - (len(series) - 1) / 2 if several else 0.0
         if x.numeric:
-            _points(axes, x, line, 0.0, min(0.09, 0.4 / len(series)) * (place + 1))
+            aside = min(0.09, 0.4 / len(series)) * (place + 1)
+            _points(axes, x, line, 0.0, aside, 5 / len(series) * beside)
         else:
             _points(axes, x, line, 0.16 * beside, 0.1)
 
@@ -339,8 +374,10 @@ def draw_bands(axes: Axes, x: Scale, series: Sequence[Series]) -> None:
         )
 
 
-def _points(axes: Axes, x: Scale, line: Series, shift: float, aside: float) -> None:
-    """Draw a line moved by `shift` steps of the axis, its trials `aside` of it."""
+def _points(
+    axes: Axes, x: Scale, line: Series, shift: float, aside: float, bars: float = 0.0
+) -> None:
+    """Draw a line moved by `shift` steps of the axis, its trials `aside`, its bars some points."""
     at = sorted(line.points, key=x.values.index)
     intervals = _intervals(line, at)
     means, low, high = _ends(intervals)
@@ -365,8 +402,11 @@ def _points(axes: Axes, x: Scale, line: Series, shift: float, aside: float) -> N
         zorder=3,
         **{**line.style, **({} if x.numeric else {"linestyle": "none"})},
     )
+    beside = offset_copy(axes.transData, axes.get_figure(root=True), bars, units="points")
     for part in drawn.get_children():
         part.set_gid(tag(line))
+        if part is not drawn[0]:
+            part.set_transform(beside)
     drawn[0].set_gid(tag(line, [said[n] for n in arrived]))
     if never:
         axes.plot(
@@ -400,7 +440,10 @@ def _points(axes: Axes, x: Scale, line: Series, shift: float, aside: float) -> N
 
 
 def _intervals(line: Series, at: Sequence[Any]) -> list[Interval]:
-    found = [student_interval(list(line.points[value].values())) for value in at]
+    values = [list(line.points[value].values()) for value in at]
+    if line.is_ratio:
+        return [student_interval([*map(math.log2, some)]).as_factor() for some in values]
+    found = [student_interval(some) for some in values]
     return [
         LowerBound(**vars(one)) if value in line.never else one
         for one, value in zip(found, at, strict=True)
@@ -607,7 +650,7 @@ def draw_factors(
     for place, metric in enumerate(layout.metrics):
         found = _factors(layout.contrast, str(layout.x), records, metric)
         shift = min(0.09, 0.4 / len(layout.metrics)) * (place - (len(layout.metrics) - 1) / 2)
-        look = LINES[(place + 1) % len(LINES)]
+        look = LINES[(place + 2) % len(LINES)]
         means, low, high = _ends(one.interval.as_factor() for one in found.values())
         places = [x.position(at, shift) for at in found]
         axes.errorbar(

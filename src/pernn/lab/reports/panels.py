@@ -28,14 +28,16 @@ MANY = 12
 CURVE = 8
 """Fewer updates than this are no curve whose beginning could hide its end."""
 
-CLOSE = 0.4
-"""Shares whose smallest and largest are no further apart have an axis of their own."""
+CLOSE = 0.6
+"""Shares whose smallest and largest are closer have an axis as long as they are."""
 
 FLAT = 0.25
-"""A panel that would take up less of its row's axis has an axis of its own."""
+"""A panel that would take up less of its row's axis hides a difference there."""
 
 SHARES = ("solved", "stuck", "solved_or_stuck")
 """Metrics from 0 to 1 whose names do not end in `_accuracy` or `_share`."""
+
+VOCABULARY = "task.vocab_size"
 
 STEPS = ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0))
 """Ticks within a power of ten, the more the shorter the axis is."""
@@ -224,14 +226,17 @@ def is_share(metric: str) -> bool:
     return metric.endswith(("_accuracy", "_share")) or metric in SHARES
 
 
+def shows_ratio(layout: FigureLayout) -> bool:
+    """Return whether a contrast is a ratio, its axis being logarithmic."""
+    return bool(layout.y_base) and not is_share(layout.metrics[0])
+
+
 def fit_metric(
     axes: Axes,
     metric: str,
     values: Sequence[float],
     base: int | None,
     bounds: Sequence[float] = (),
-    *,
-    free: bool = False,
 ) -> None:
     """Set the vertical axis of a metric.
 
@@ -245,7 +250,6 @@ def fit_metric(
         values: All that are drawn.
         base: Of the logarithmic axis; shares have none.
         bounds: Of their intervals, kept in sight where the metric can be.
-        free: Whether the axis is to be as long as what is drawn.
 
     Raises:
         ConfigError: If a logarithmic axis is to have anything but positive numbers.
@@ -255,16 +259,30 @@ def fit_metric(
         axes.set_yscale("log", base=base)
         axes.set_ylim(*ends)
         tick_log(axes.yaxis, ends, base)
-    elif not free and is_share(metric):
+    elif is_share(metric):
         shown = [*values, *(min(max(bound, 0.0), 1.0) for bound in bounds)]
         length = max(shown) - min(shown) if shown else 0.0
         if 0 < length < CLOSE:
-            axes.set_ylim(min(shown) - 0.12 * length, max(shown) + 0.12 * length)
+            low, high = min(shown) - 0.12 * length, max(shown) + 0.12 * length
+            axes.set_ylim(max(low, -0.03), min(high, 1.03))
         else:
             axes.set_ylim(-0.03, 1.03)
-    elif not free and values and min(values) >= 0:
+    elif values and min(values) >= 0:
         top = max(axes.get_ylim()[1], max(values) * 1.05) or 1.0
         axes.set_ylim(min([0.0, *bounds]) - 0.03 * top, top)
+
+
+def mark_cut(axes: Axes) -> None:
+    """Draw an arrowhead where an error bar goes on beyond the axis."""
+    low, high = axes.get_ylim()
+    for bars in axes.containers:
+        line, _, (parts,) = bars
+        ends = [(x, start, end) for (x, start), (_, end) in parts.get_segments()]
+        cut = [(x, high, "^") for x, start, end in ends if start <= high < end]
+        cut += [(x, low, "v") for x, start, end in ends if start < low <= end]
+        look = {"color": line.get_color(), "markersize": 4, "gid": parts.get_gid()}
+        for x, end, marker in cut:
+            axes.plot(x, end, marker=marker, transform=parts.get_transform(), clip_on=False, **look)
 
 
 def log_ends(metric: str, values: Sequence[float]) -> tuple[float, float]:
@@ -313,9 +331,7 @@ def log_ticks(low: float, high: float, base: int) -> list[float]:
         found = [tick for tick in ticks if low <= tick <= high]
         if len(found) >= 3:
             return found[:: math.ceil(len(found) / 7)]
-    if len(found) == 2:
-        return found
-    even = MaxNLocator(nbins=5, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+    even = MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
     return [float(tick) for tick in even if low <= tick <= high]
 
 
@@ -428,16 +444,25 @@ class Grid:
         named: set[Any] = set()
         for row, axes_of_row in zip(self.rows, self.axes, strict=True):
             for axes, panel in zip(axes_of_row, row.panels, strict=True):
-                title = self.label.condition(layout.panels, panel, separator="\n")
                 if panel not in named:
+                    title = self._told(layout.panels, panel, 1)
                     axes.set_title(_wrapped(title, 32) + above, loc="left", fontweight="bold")
                 named.add(panel)
             if layout.rows:
-                block = self.label.condition(layout.rows, row.block, separator="\n")
-                _name_block(axes_of_row[0], block)
+                _name_block(axes_of_row[0], self._told(layout.rows, row.block, 0))
         for axes in self.lowest:
             axes.set_xlabel(self.label(layout.x))
             axes.tick_params(labelbottom=True)
+
+    def _told(self, columns: Columns, value: Any, side: int) -> str:
+        """Name a block (side 0) or panel (1), with its K where that is not the others'."""
+        name = self.label.condition(columns, value, separator="\n")
+        sizes: dict[Any, set[Any]] = {}
+        for place, records in self.places.items():
+            sizes.setdefault(place[side], set()).update(one.get(VOCABULARY) for one in records)
+        several = len(set().union(*sizes.values())) > 1 and VOCABULARY not in self.layout.shown
+        one_each = several and all(len(found) == 1 for found in sizes.values())
+        return f"{name}, K = {self.label(*sizes[value])}" if one_each else name
 
 
 def _name_block(axes: Axes, name: str) -> None:
