@@ -74,7 +74,7 @@ DRAWN = re.compile(r"^!\[([^]]*)\]\(([\w./-]*?([\w-]+\.svg))\)$", re.MULTILINE)
 SETTINGS = """\
 [project]
 site_name = "pernn"
-site_description = "Position-encoded recurrent neural networks, and the study that found that they help"
+site_description = "Position-encoded recurrent networks, and the study that found that they help"
 docs_dir = "pages"
 site_dir = "html"
 use_directory_urls = false
