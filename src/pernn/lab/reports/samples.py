@@ -253,7 +253,7 @@ def choose(
 
 
 def at_best(claims: Iterable[Claim], column: Any, records: Sequence[Record]) -> list[Record]:
-    """Return trials that claims judge at each condition's best value of a setting."""
+    """Return the trials that claims judge at each condition's best value."""
     found: dict[Any, Record] = {}
     for claim in claims:
         choice = claim.choice
