@@ -442,27 +442,30 @@ class Grid:
         # Where the title on the right is long, that on the left stands above it.
         above = "\n" if layout.form == "scatter" else ""
         named: set[Any] = set()
+        of_block, of_panel = self._sizes(0), self._sizes(1)
         for row, axes_of_row in zip(self.rows, self.axes, strict=True):
             for axes, panel in zip(axes_of_row, row.panels, strict=True):
                 if panel not in named:
-                    title = self._told(layout.panels, panel, 1)
+                    title = self.label.condition(layout.panels, panel, separator="\n")
+                    title += of_panel.get(panel, "")
                     axes.set_title(_wrapped(title, 32) + above, loc="left", fontweight="bold")
                 named.add(panel)
             if layout.rows:
-                _name_block(axes_of_row[0], self._told(layout.rows, row.block, 0))
+                block = self.label.condition(layout.rows, row.block, separator="\n")
+                _name_block(axes_of_row[0], block + of_block.get(row.block, ""))
         for axes in self.lowest:
             axes.set_xlabel(self.label(layout.x))
             axes.tick_params(labelbottom=True)
 
-    def _told(self, columns: Columns, value: Any, side: int) -> str:
-        """Name a block (side 0) or panel (1), with its K where that is not the others'."""
-        name = self.label.condition(columns, value, separator="\n")
+    def _sizes(self, side: int) -> dict[Any, str]:
+        """Tell the K of each block (side 0) or panel (1), if each has one and not all the same."""
         sizes: dict[Any, set[Any]] = {}
         for place, records in self.places.items():
             sizes.setdefault(place[side], set()).update(one.get(VOCABULARY) for one in records)
         several = len(set().union(*sizes.values())) > 1 and VOCABULARY not in self.layout.shown
-        one_each = several and all(len(found) == 1 for found in sizes.values())
-        return f"{name}, K = {self.label(*sizes[value])}" if one_each else name
+        if not several or any(len(found) > 1 for found in sizes.values()):
+            return {}
+        return {value: f", K = {self.label(*found)}" for value, found in sizes.items()}
 
 
 def _name_block(axes: Axes, name: str) -> None:
