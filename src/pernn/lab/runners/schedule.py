@@ -24,7 +24,8 @@ from .runner import (
     deferred_interrupt,
     describe_share,
     journal_failure,
-    run_trial,
+    make_request,
+    run_request,
 )
 
 MAX_DEATHS = 3
@@ -100,9 +101,6 @@ class Schedule:
         self._deaths[run] += 1
         if self._deaths[run] < MAX_DEATHS:
             self.requeue([spec])
-        elif is_done(self.root, run):
-            # It died after that.
-            self.on_event(TrialEvent("finished", run, elsewhere=True))
         elif not self.stopping:
             message = f"its worker died {MAX_DEATHS} times, last {reason}"
             event = TrialEvent("failed", run, message=message)
@@ -203,7 +201,8 @@ class InlineRunner:
             while schedule.has_more() and go_on():
                 if trial := schedule.next():
                     spec, expired = trial
-                    end = run_trial(spec, root, on_event, go_on, expired=expired, **how)
+                    request = make_request(spec, root, expired=expired, **how)
+                    end = run_request(request, on_event, go_on)
                     # A trial that was told to stop has done so; it is not to be started again.
                     schedule.stopping = not go_on()
                     schedule.end(end)
