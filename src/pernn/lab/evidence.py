@@ -32,7 +32,6 @@ from pernn.lab.store import (
     list_publications,
     list_sweeps,
     read_registrations,
-    require_writable,
     storing,
     where_published,
     write_atomically,
@@ -77,9 +76,8 @@ def make_study(
         The number of sweeps on the page.
 
     Raises:
-        StoreError: If the page cannot be written; at once, before anything is read.
+        StoreError: If the page cannot be written.
     """
-    require_writable(path)
     with gc_paused():
         found = _readers(root, folder, complain)
         shown = _judging(root, folder, complain) if len(found) > MOST_SHOWN else {*found}
@@ -182,8 +180,6 @@ def rebuild(
     own = [target / PAGE] if (target / PAGE).exists() else []
     for page in (*own, *pages):
         _read(page)
-    for page in (target / STUDY, *own, *pages):
-        require_writable(page)
     reports = read_reports(folder, complain)
     with gc_paused():
         for report in watch(_drawn(reports, folder, folder, jobs), len(reports)):

@@ -39,7 +39,6 @@ from pernn.lab.store import (
     is_done,
     is_pause_requested,
     read_json,
-    require_writable,
     save_sweep,
     sweep_directory,
     withdraw_pause,
@@ -192,8 +191,6 @@ def run_sweep(
     limits.paused = lambda: asked() or is_pause_requested(root, name)
     plan = plan.with_published(evidence, on_warning, root)
     wanted = plan.missing(root, only)
-    # Any name will do: what a worker or a report would find too late is found now.
-    require_writable(root / name)
     withdraw_pause(root, name)  # one that is asked for from now on counts
     if wanted:
         tuning = None if only else plan.tuning

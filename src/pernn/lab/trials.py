@@ -33,7 +33,6 @@ from pernn.lab.store import (
     load_sweep,
     naming_damage,
     read_publication,
-    require_writable,
     storing,
     write_publication,
 )
@@ -280,7 +279,6 @@ def publish(root: Path, sweep: Sweep, folder: Path) -> Publication:
     """
     path = folder / f"{sweep.name}{ENDING}"
     load_pyarrow()
-    require_writable(path)
     there: dict[str, Trial] = {}
     fates: dict[str, Fate] = {}
     left_out: dict[str, str] = {}
@@ -317,6 +315,7 @@ def publish(root: Path, sweep: Sweep, folder: Path) -> Publication:
 def _locked(folder: Path) -> Iterator[None]:
     """Be the only one who publishes here; where there are no locks, nobody can tell."""
     with storing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         with suppress(OSError):

@@ -23,8 +23,6 @@ from pernn.lab.store import (
     list_publications,
     load_sweep,
     plan_folders,
-    require_writable,
-    sweep_directory,
     where_published,
     write_atomically,
 )
@@ -115,7 +113,6 @@ def report(
         else:
             print_verdicts(verdicts, Console(), brief=False)
         return left_out(damage)
-    require_writable(sweep_directory(results, plan.sweep.name) / "index.html")
     made = make_report(results, plan, damage.append)
     if as_json:
         print_json(plan.summary(results, made))
@@ -161,8 +158,6 @@ def compare(
     """
     from pernn.lab.comparisons import compare as compare_trials
 
-    if html is not None:
-        require_writable(html)
     damage: list[str] = []
     try:
         found = compare_trials(

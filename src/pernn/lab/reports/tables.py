@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pernn.errors import ConfigError
-from pernn.lab.store import load_pyarrow, require_writable, storing, write_atomically
+from pernn.lab.store import load_pyarrow, write_atomically
 from pernn.lab.trials import (
     Trial,
     beside,
@@ -216,8 +216,6 @@ def export_records(records: Records, place: str | Path, table: str | None = None
         require_table(records, table)
     rows = rows_of(unroll(records, table))
     path = Path(place)
-    with storing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, WRITERS[path.suffix]([rows.drop(columns="tables", errors="ignore")]))
     return len(rows)
 
@@ -253,7 +251,6 @@ def require_exportable(place: str | Path) -> None:
     Raises:
         ConfigError: If it is an address, or its ending is not one of .csv, .json, .parquet.
         MachineError: If the form needs a package that is missing.
-        StoreError: If the file cannot be written.
     """
     if "://" in str(place):
         raise ConfigError("expected a file here, not an address: export it, then copy it there")
@@ -262,7 +259,6 @@ def require_exportable(place: str | Path) -> None:
         raise ConfigError(f"{place}: the ending must be one of {', '.join(WRITERS)}")
     if form == ".parquet":
         load_pyarrow()
-    require_writable(Path(place))
 
 
 def _to_csv(parts: "Iterable[pd.DataFrame]") -> Iterator[bytes]:

@@ -21,7 +21,6 @@ from .files import (
     read_json_if_any as read_json_if_any,
     read_whole as read_whole,
     refuse_links as refuse_links,
-    require_writable as require_writable,
     sealed as sealed,
     storing as storing,
     sync as sync,

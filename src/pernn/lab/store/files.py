@@ -10,7 +10,6 @@ import secrets
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from errno import EISDIR
 from itertools import islice
 from math import isinf
 from pathlib import Path
@@ -77,7 +76,7 @@ def write_atomically(
     """Replace a file in one step, on disk before this returns.
 
     Args:
-        path: The file.
+        path: The file; its folder is made if it is missing.
         content: Its new content, whole or in parts.
         check: Called when all is written but the file not yet replaced; may refuse it.
 
@@ -86,6 +85,7 @@ def write_atomically(
     """
     temporary = draft_of(path)
     with storing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
         try:
             with temporary.open("xb") as file:
                 file.writelines([content] if isinstance(content, bytes) else content)
@@ -96,21 +96,6 @@ def write_atomically(
         finally:
             temporary.unlink(missing_ok=True)
         sync(path.parent)
-
-
-def require_writable(path: Path) -> None:
-    """Refuse a file that cannot be written, and make its folder.
-
-    Raises:
-        StoreError: If the folder cannot be made, lets nobody write, or the path is a folder itself.
-    """
-    draft = draft_of(path)
-    with storing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.is_dir():
-            raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
-        draft.touch(exist_ok=False)
-        draft.unlink()
 
 
 def draft_of(path: Path) -> Path:
