@@ -82,11 +82,9 @@ def test_control_characters_do_nothing_on_a_terminal(results):
     assert "[red]" in said
 
 
-def test_status_says_why_and_what_happened_last(results):
+def test_status_says_why(results):
     rows = json.loads(pernn(results, "status", "other-demo", "--json").stdout)["other-demo"]
-    assert [(row["state"], row["event"], row["reason"]) for row in rows] == [
-        ("stopped", "paused", "asked to")
-    ]
+    assert [(row["state"], row["reason"]) for row in rows] == [("stopped", "asked to")]
     assert rows[0]["run"] in (paused := pernn(results, "status", "other-demo", columns=80).stdout)
     assert "asked to" in paused
     rows = json.loads(pernn(results, "status", "study-demo", "--json").stdout)["study-demo"]

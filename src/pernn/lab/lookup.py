@@ -261,7 +261,7 @@ def look_at_sweeps(
     seen.update(read_statuses(root, list(every), seen))
     for run in published & seen.keys():
         if seen[run].state == "waiting":
-            seen[run] = RunStatus(run, "finished", event="published")
+            seen[run] = RunStatus(run, "finished", reason="published")
     return {name: [seen[run] for run in runs] for name, runs in sweeps.items()}
 
 

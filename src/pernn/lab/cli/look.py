@@ -280,13 +280,13 @@ def _print_status(
         text = one_line(f"No sweeps in {results.absolute()}: {start}; {where}.")
         console.print(text, markup=False, soft_wrap=True)
     elif sweep:
-        columns = ("Trial", "State", "Run", "Reason", "Update", "Last event")
+        columns = ("Trial", "State", "Run", "Reason", "Update")
         labels = label_trials(results, sweep, warn)
         rows = []
         for one in found[sweep]:
             update = f"{one.update:,}" if one.update else ""
             label = labels.get(one.run, one.run)
-            rows.append((label, one.state, one.run, one.reason, update, one.event))
+            rows.append((label, one.state, one.run, one.reason, update))
         filled = [any(cells) for cells in zip(*rows, strict=True)]
         print_rows([*compress(columns, filled)], [[*compress(r, filled)] for r in rows], console)
     else:
