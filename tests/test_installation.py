@@ -172,4 +172,4 @@ def test_trials_published_here_come_first(site, tmp_path):
     told = call(site, tmp_path, "report", "sorting-small")
     assert told.returncode == 2
     assert "no sweep 'sorting-small'" in told.stderr
-    assert f"not in pernn's own ({site / 'pernn' / 'lab' / 'published'})" in told.stderr
+    assert f"looked for in {tmp_path / 'evidence'} (there: 0 published sweeps)" in told.stderr
