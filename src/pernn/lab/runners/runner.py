@@ -197,7 +197,7 @@ def make_request(
 def run_request(
     request: Mapping[str, Any], on_event: OnEvent, should_continue: Callable[[], bool]
 ) -> TrialEvent:
-    """Run a request's trial in this process to its end, or to a checkpoint.
+    """Run a request's trial here, to its end or a checkpoint.
 
     Args:
         request: What `make_request` returned.

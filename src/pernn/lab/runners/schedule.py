@@ -6,7 +6,7 @@ taken, and the held one is looked at again later.
 """
 
 import time
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,7 +41,7 @@ class Schedule:
         self, specs: Sequence[RunSpec], root: Path, limits: Limits, on_event: OnEvent
     ) -> None:
         self.root, self.limits, self.on_event = root, limits, on_event
-        self.waiting = OrderedDict((spec.fingerprint(), spec) for spec in specs)
+        self.waiting = {spec.fingerprint(): spec for spec in specs}
         self.running: dict[str, RunSpec] = {}
         self.interrupted, self.stopping = Event(), False
         self._deaths: Counter[str] = Counter()
@@ -109,9 +109,8 @@ class Schedule:
 
     def requeue(self, specs: Sequence[RunSpec]) -> None:
         """Queue trials before all others, if there is time."""
-        for spec in reversed(specs if not self.stopping else ()):
-            self.waiting[spec.fingerprint()] = spec
-            self.waiting.move_to_end(spec.fingerprint(), last=False)
+        if not self.stopping:
+            self.waiting = {spec.fingerprint(): spec for spec in specs} | self.waiting
 
     def stop(self) -> None:
         """Start nothing any more."""

@@ -3,7 +3,6 @@
 from pernn.lazy import exports
 
 from .checkpoints import (
-    NUM_LATEST as NUM_LATEST,
     Checkpoint as Checkpoint,
     CheckpointFolder as CheckpointFolder,
 )

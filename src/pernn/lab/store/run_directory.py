@@ -267,19 +267,12 @@ class RunDirectory:
 
         Returns:
             What was wrong with the file and is mended; empty if nothing was.
-
-        Raises:
-            CorruptError: If the state has no metrics.
         """
         path, wrong = self.path / METRICS, ""
         content = read_whole(path) if path.exists() else b""
-        metrics = state.get("metrics") if state else ""
-        if not isinstance(metrics, str):
-            raise CorruptError(f"{self.checkpoints.path}: a state without metrics")
-        before = metrics.encode()
+        before = state["metrics"].encode() if state else b""
         if not content.startswith(before):
-            what = "does not begin with" if path.exists() else "is missing, and with it"
-            wrong = f"{path} {what} the {len(before)} bytes that were measured before"
+            wrong = f"{path} lacks the {len(before)} bytes that were measured before"
         self._metrics_end = self._begin_metrics(before)
         return wrong
 
