@@ -9,7 +9,6 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int64
 from pydantic import Field
 
-from pernn.errors import ConfigError
 from pernn.lab.interfaces import UNSCORED, Batch, Measurement, Predictions, Table
 from pernn.lab.metrics import token_accuracy
 from pernn.lab.tasks import TASKS, TaskConfig
@@ -48,7 +47,7 @@ class LanguageModellingConfig(TaskConfig):
     kind: Literal["language_modelling"] = "language_modelling"
     references: ClassVar[tuple[str, ...]] = ("morita2024", "kudo2018")
     vocab_size: Annotated[int, Field(ge=260, le=2**20)] = 32_768
-    length: Annotated[int, Field(ge=1, le=2**16)] = 1024
+    length: Annotated[int, Field(ge=2, le=2**16)] = 1024
     corpus: AnyCorpus = WikitextConfig()
     rules: Rules | None = None
 
@@ -103,9 +102,6 @@ class LanguageModelling:
             task costs nothing.
         rules: `as-written`: a BOS row comes first, and every token is predicted. `as-run`: tokens
             from the second on are predicted, but none of the unknown piece.
-
-    Raises:
-        ConfigError: If nothing would be predicted.
     """
 
     name: str
@@ -114,13 +110,7 @@ class LanguageModelling:
     open_corpus: Callable[[], EncodedCorpus]
     rules: Rules = "as-written"
     network: Literal["queried"] = "queried"
-
-    def __post_init__(self) -> None:
-        if self.num_steps < 1:
-            raise ConfigError(
-                "length is invalid: expected at least 2 under the rules as-run, which predict no "
-                f"first token, got {self.length}"
-            )
+    num_queries: ClassVar[int] = 0
 
     @property
     def extra_rows(self) -> tuple[str, ...]:
@@ -133,29 +123,14 @@ class LanguageModelling:
         return self.length if self.rules == "as-written" else self.length - 1
 
     @property
-    def num_queries(self) -> int:
-        """Count the query steps: none."""
-        return 0
-
-    @property
     def num_scored(self) -> int:
         """Number of targets of the longest sequence."""
         return self.num_steps
 
     @cached_property
     def corpus(self) -> EncodedCorpus:
-        """The corpus, opened on first use.
-
-        Raises:
-            ConfigError: If it has more pieces; fewer only characters can be.
-        """
-        corpus = self.open_corpus()
-        fewer = corpus.vocab_size < self.vocab_size and corpus.has_characters
-        if corpus.vocab_size != self.vocab_size and not fewer:
-            raise ConfigError(
-                f"{corpus.folder}: has {corpus.vocab_size} pieces, the task {self.vocab_size}"
-            )
-        return corpus
+        """The corpus, opened on first use."""
+        return self.open_corpus()
 
     def batch(self, split: Split, indices: Int64[np.ndarray, " batch"]) -> Batch:
         """Return these paragraphs, filled up to the longest of them."""
