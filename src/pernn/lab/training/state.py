@@ -174,8 +174,7 @@ class TrainState:
     def dump(self) -> Arrays:
         """Return every tensor by a flat name, on the CPU."""
         tensors = {**self._moments(), "sums": self.sums}
-        rest = {name: value.detach().cpu().numpy() for name, value in tensors.items()}
-        return {**self.weights(), **rest}
+        return self.weights() | {n: value.detach().cpu().numpy() for n, value in tensors.items()}
 
     def check(self, arrays: Arrays) -> None:
         """Check that what `dump` returned can be resumed from.
