@@ -514,7 +514,7 @@ REFUSED = [
     ("variable_length", {"min_length": 65}, "min_length must lie in 1 … 64, the longest .* got 65"),
     ("variable_length", {"min_length": 0}, "min_length: expected at least 1"),
     ("variable_length", {"vocab_size": 2, "min_length": 8}, "lie in 1 … 255: only 256 sequences"),
-    ("dual_frequency", {"vocab_size": 7}, "vocab_size must be even"),
+    ("dual_frequency", {"vocab_size": 7}, "vocab_size: expected a multiple of 2"),
     ("dual_frequency", {"length": 2}, "length: expected at least 3"),
     ("dual_frequency", {"rare_share": 1.0}, "rare_share: expected less than 1"),
     ("dual_frequency", {"rare_share": 0.0}, "rare_share: expected more than 0"),
@@ -535,7 +535,7 @@ REFUSED = [
     ("zipf", {"exponent": float("nan")}, "exponent"),
     ("zipf", {"vocab_size": 1}, "vocab_size"),
     ("zipf", {"exponent": 4, "vocab_size": 2, "length": 10, "num_held_out": 8}, "only 8 sequences"),
-    ("vocabulary_extension", {"num_known": 64}, "num_known must lie in 1 … 63 of 64 ids, got 64"),
+    ("vocabulary_extension", {"num_known": 65}, "only 0 sequences of 64 new tokens exist"),
     (
         "vocabulary_extension",
         {"num_known": 60, "length": 5, "num_held_out": 1025},

@@ -138,14 +138,13 @@ def _keep(file: Path, name: str, share: float, *, characters: bool) -> None:
 
 def _describe(task: LanguageModellingConfig, corpus: EncodedCorpus) -> Iterator[str]:
     """Count what there is of each part, and what is cut off."""
-    unit = "characters" if corpus.has_characters else "pieces"
     for split in SPLITS:
         lengths = corpus.lengths(split)
         cut = int((lengths > task.length).sum())
         yield (
-            f"{split:>5}: {len(lengths):,} paragraphs of {int(lengths.sum()):,} {unit} "
-            f"({corpus.vocab_size:,} distinct); {cut:,} are longer than the {task.length:,} that "
-            "are read of each"
+            f"{split:>5}: {len(lengths):,} paragraphs of {int(lengths.sum()):,} "
+            f"{task.corpus.tokens} ({corpus.vocab_size:,} distinct); {cut:,} are longer than the "
+            f"{task.length:,} that are read of each"
         )
 
 

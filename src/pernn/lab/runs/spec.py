@@ -273,8 +273,7 @@ class RunSpec(Config):
     @property
     def task_under_preset(self) -> TaskConfig:
         """The task's config with everything filled in that the preset decides."""
-        preset = PRESETS[self.preset]
-        return self.task.under(preset.rare_share, preset.text_rules)
+        return self.task.under(PRESETS[self.preset].rare_share, self.preset)
 
     def first_stage(self) -> "RunSpec | None":
         """Return the run that must be finished before, or `None`."""
