@@ -364,7 +364,7 @@ def test_a_registered_experiment_is_checked(pasted, monkeypatch):
     monkeypatch.setattr(where, lambda: {"binary_length": Point(experiment)})
     assert find_experiment("binary_length") is experiment
     for found, complaint in (
-        (ImportError("no module"), "cannot be imported: no module"),
+        (ImportError("no module"), "cannot be imported: ImportError: no module"),
         (SyntaxError("invalid syntax"), "cannot be imported: SyntaxError: invalid syntax"),
         ({"name": "binary_length"}, "must be an Experiment, got"),
     ):

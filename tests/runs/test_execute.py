@@ -252,7 +252,7 @@ def test_an_analysis_of_a_billion_checkpoints_is_refused():
     "path", ["core.hidden_size", "core.num_layers", "encoding.size", "training.log_interval"]
 )
 def test_every_size_has_a_bound(path, value):
-    with pytest.raises(ConfigError, match=rf"{path}: expected at most \S+, got {str(value)[:9]}"):
+    with pytest.raises(ConfigError, match=rf"{path}: Input should be less than or equal to \S+, got {str(value)[:9]}"):
         RunSpec().override({path: value})
 
 

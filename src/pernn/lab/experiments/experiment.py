@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Literal
 
 from pernn.errors import ConfigError, MachineError
-from pernn.lab.config import import_failure, suggestion
+from pernn.lab.config import suggestion
 from pernn.lab.runs import RunSpec
 
 from .catalogue import CATALOGUE, GROUP, experiment_names, registered
@@ -195,7 +195,7 @@ def find_experiment(name: str) -> Experiment:
         raise
     except (Exception, SystemExit) as error:
         raise ConfigError(
-            f"{GROUP}: {name!r} cannot be imported: {import_failure(error)}"
+            f"{GROUP}: {name!r} cannot be imported: {type(error).__name__}: {error}"
         ) from error
     if not isinstance(found, Experiment):
         raise ConfigError(f"{GROUP}: {name!r} must be an Experiment, got {found!r}")
