@@ -104,9 +104,10 @@ def test_trials_of_one_label_are_told_apart():
     one = spec(1)
     specs = {"a": one, "b": one.override({"core.hidden_size": 16}), "c": spec(2)}
     label = one.label
+    widths = "core.hidden_size={0} encoding.size={0} embedding_size={0}"
     assert tell_apart(specs) == {
-        "a": f"{label} core.hidden_size=8",
-        "b": f"{label} core.hidden_size=16",
+        "a": f"{label} {widths.format(8)}",
+        "b": f"{label} {widths.format(16)}",
         "c": spec(2).label,
     }
 

@@ -155,20 +155,16 @@ class NoiseConfig(PositionalEncodingConfig):
 
 
 @pytest.mark.parametrize(
-    ("vectors", "said"),
+    "vectors",
     [
-        ("torch.randn(num_steps, self.size)", "the same at every call"),
-        (
-            "(torch.arange(num_steps) / num_steps).unsqueeze(1).expand(-1, self.size)",
-            "the same at every call",
-        ),
-        ("torch.ones(num_steps, self.size).double()", "expected torch.float32, got torch.float64"),
+        "torch.randn(num_steps, self.size)",
+        "(torch.arange(num_steps) / num_steps).unsqueeze(1).expand(-1, self.size)",
     ],
 )
-def test_an_encoding_whose_vectors_are_not_of_the_steps_alone_is_refused(module, vectors, said):
+def test_an_encoding_whose_vectors_are_not_of_the_steps_alone_is_refused(module, vectors):
     module(SOURCE + DRAWN.replace("VECTORS", vectors))
     spec = tiny().override({"encoding.kind": "plainparts:NoiseConfig"})
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match="the same at every call"):
         build(spec, CPU)
 
 
