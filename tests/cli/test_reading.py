@@ -262,24 +262,6 @@ def test_a_misspelt_sweep_is_looked_for_among_those_published(tmp_path, words):
     assert f"looked for in {tmp_path / 'evidence'} (there: 0 published sweeps)" in told
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["report", "sorting"],
-        ["compare", "a=1", "a=2", "--sweep", "sorting"],
-        ["status", "sorting-small"],
-        ["resume", "sorting-small"],
-    ],
-)
-def test_published_sweeps_of_the_same_experiment_are_named(tmp_path, words):
-    (tmp_path / "evidence").mkdir()
-    for name in ("sorted-small", "sorting-small", "sorting-small-0123abcd", "sorting_2-small"):
-        (tmp_path / "evidence" / f"{name}.parquet").touch()
-    told = call(*words, cwd=tmp_path, PERNN_EVIDENCE="").stderr
-    named = "published, for `report`, `compare` and `export`: sorting-small, sorting-small-0123abcd"
-    assert f"{named};" in told.replace("\n", ";")
-
-
 def test_a_comparison_of_nothing_says_where_it_looked(tmp_path):
     words = ["compare", "encoding.kind=sinusoidal", "encoding.kind=nonee"]
     done = call(*words, cwd=tmp_path)

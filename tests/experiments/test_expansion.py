@@ -201,7 +201,10 @@ def test_what_only_pretrained_networks_have_is_a_block_of_rows():
         ({"+task.vocab_size": [48, 48]}, "got 48 twice"),
         ({"+core.kind": "lstm"}, "expected a value to add, got 'lstm', which the grid has already"),
         ({"+task.vocab_size": 32}, r"got 32, which the grid has already \(192, 32\)"),
-        ({"+core.kind": "absent_module:Config"}, "cannot be imported: ModuleNotFoundError: No module named"),
+        (
+            {"+core.kind": "absent_module:Config"},
+            "cannot be imported: ModuleNotFoundError: No",
+        ),
         ({"+core.kynd": 1}, "unknown key, did you mean 'kind'"),
         ({"task.vocab_sise": [1, 2]}, "unknown key, did you mean"),
         ({"+encodin.size": 3}, "has no part 'encodin'"),
@@ -247,15 +250,6 @@ def test_a_sweep_knows_its_grid_again(tmp_path, own_core):
         "pernn run vocabulary_size --scale demo --set core.hidden_size=16 --set 'seed=[111, 222]' "
         f"--add core.kind={own_core} --add 'task.vocab_size=[48, 64]'"
     )
-
-
-@pytest.mark.parametrize(
-    "seeds", [(111, 112), range(111, 113), np.arange(111, 113), [np.int64(111), np.uint8(112)]]
-)
-def test_ranges_and_numbers_of_numpy_are_plain_values(seeds):
-    assert plan_sweep(VOCABULARY, "demo", {"seed": seeds}).sweep.overrides == {"seed": [111, 112]}
-    with pytest.raises(ConfigError, match=r"seed is invalid: expected a number, .* got \{111\}"):
-        plan_sweep(VOCABULARY, "demo", {"seed": {111}})
 
 
 def test_the_commands_of_the_pages_make_the_grids_that_they_tell_of(own_core):

@@ -59,7 +59,6 @@ VERBS = {
     "status": "look:status",
     "resume": "run:resume",
     "pause": "run:pause",
-    "retry": "run:retry",
     "report": "results:report",
     "compare": "results:compare",
     "cite": "results:cite",

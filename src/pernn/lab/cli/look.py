@@ -281,7 +281,7 @@ def _print_status(
         console.print(text, markup=False, soft_wrap=True)
     elif sweep:
         columns = ("Trial", "State", "Run", "Reason", "Update", "Last event")
-        labels = label_trials(results, sweep, warn)
+        labels = label_trials(results, sweep)
         rows = []
         for one in found[sweep]:
             update = f"{one.update:,}" if one.update else ""

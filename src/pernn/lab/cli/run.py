@@ -1,4 +1,4 @@
-"""`pernn run`, `train`, `resume`, `retry` and `pause`."""
+"""`pernn run`, `train`, `resume` and `pause`."""
 
 import logging
 import sys
@@ -42,7 +42,6 @@ from .options import (
     Assignments,
     Json,
     Launch,
-    Planned,
     Results,
     Scale,
     Seeds,
@@ -139,46 +138,13 @@ def resume(
     return status
 
 
-def retry(
-    sweep: Planned,
-    failed: bool = False,
-    run: Annotated[str | None, Option(metavar="FINGERPRINT")] = None,
-    results: Results = RESULTS,
-    as_json: Json = False,
-    *,
-    launch: Launch,
-) -> int:
-    """Run only the trials that failed, from their last checkpoint.
-
-    `pernn run` and `pernn resume` run them too, with all that are missing.
-
-    Args:
-        failed: Retry all failed trials.
-        run: Run this trial alone.
-
-    Example: pernn retry vocabulary_size-demo --failed
-    """
-    if failed == (run is not None):
-        raise ConfigError("expected either --failed or --run FINGERPRINT")
-    plan = reload_plan(results, sweep, warn)
-    if run is not None and run not in plan.specs:
-        raise ConfigError(
-            f"{run[:40]!r} is no trial of {sweep}: see `pernn status {sweep}{where(results)}`"
-        )
-    lost = (one for one in plan.specs if read_status(results, one).state == "failed")
-    wanted = [*lost] if run is None else [run]
-    if not wanted:
-        typer.echo(f"No trial of {sweep} has failed: nothing to do.", err=as_json)
-        if as_json:
-            print_json({"sweep": sweep, "num_failed": 0})
-        return 0
-    return carry_out(plan, results, launch, as_json=as_json, only=wanted)
-
-
-def pause(sweep: Planned, results: Results = RESULTS) -> None:
+def pause(sweep: str, results: Results = RESULTS) -> None:
     """Have every driver of a sweep checkpoint its trials and leave.
 
     `pernn resume` goes on. Until a driver has left, `pernn status` shows its trials as running.
+
+    Args:
+        sweep: A sweep's name, see `pernn status`.
 
     Example: pernn pause vocabulary_size-demo
     """
@@ -236,7 +202,6 @@ def carry_out(
     launch: Launch,
     *,
     as_json: bool,
-    only: Sequence[str] = (),
     summaries: list[dict[str, Any]] | None = None,
 ) -> int:
     """Run a sweep, show its report, and return the exit status.
@@ -251,7 +216,6 @@ def carry_out(
         launch.make_runner(),
         evidence=published_folder(ignore=launch.ignore_published),
         watch=lambda specs: showing(specs, root, console),
-        only=only,
         prepare=lambda specs, more: _check(specs, root, launch, console, more),
         say=lambda text: console.print(text, soft_wrap=True, markup=False),
         on_warning=warn,

@@ -104,11 +104,6 @@ class FigureLayout:
         named = (self.rows, self.panels, self.lines, self.x)
         return tuple(dict.fromkeys(name for columns in named for name in names_of(columns)))
 
-    @property
-    def columns(self) -> set[str]:
-        """Columns that select its trials and tell them apart."""
-        return {*self.shown, *self.where, *(self.contrast.columns if self.contrast else ())}
-
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:

@@ -17,6 +17,7 @@ from pernn.lab.tasks import AnyTask, ReverseOrderingConfig, TaskConfig
 from pernn.lab.training import PRESETS, PresetName, TrainingConfig
 from pernn.randomness import MAX_SEED
 
+
 class Pretraining(Config):
     """Task and training of the first stage, all else the trial's.
 
