@@ -3,7 +3,6 @@
 import re
 import shlex
 import sys
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
@@ -127,30 +126,6 @@ def test_figures_and_claims_tell_apart_what_they_did_not_name():
         assert (one.num_seeds, len(one.cells)) == (8, 3)
     assert plan.experiment.figure.rows == "core.hidden_size"
     assert plan_sweep(VOCABULARY, "demo", {"core.hidden_size": 16}).experiment is VOCABULARY
-
-
-def test_a_setting_that_no_trial_can_have_is_refused_before_any_is_run():
-    layout, (claim, *_) = VOCABULARY.figure, VOCABULARY.claims
-    part = {"encoding.kind": "none"}
-    for changes, said in (
-        ({"figure": replace(layout, x="task.lenght")}, "the figure .* mean 'task.length'"),
-        ({"figure": replace(layout, lines="encodng.kind")}, "the figure .* mean 'encoding.kind'"),
-        (
-            {
-                "claims": (
-                    replace(claim, predicate=replace(claim.predicate, where={"core.knd": 1})),
-                )
-            },
-            f"claim '{claim.name}' names 'core.knd', a setting .*, did you mean 'core.kind'",
-        ),
-    ):
-        own = replace(VOCABULARY, name="own", more_figures={}, **changes)
-        with pytest.raises(ConfigError, match=said):
-            plan_sweep(own, "demo", part)
-    # A part of the grid lacks it, or the grid that shares the layout.
-    for column in ("encoding.size", "task.codes"):
-        own = replace(VOCABULARY, name="own", figure=replace(layout, rows=column))
-        assert plan_sweep(own, "demo", part).specs
 
 
 def test_what_only_encoded_networks_have_is_a_line_and_keeps_its_control():

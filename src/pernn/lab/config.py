@@ -81,6 +81,8 @@ class Config(BaseModel):
             return cls.model_validate_json(json.dumps(values, default=str))
         except ValidationError as error:
             raise InvalidConfigError(cls, error) from None
+        except (ValueError, RecursionError) as error:
+            raise ConfigError(f"{cls.__name__}: {error}") from None
 
     def dump(self) -> dict[str, Any]:
         """Return plain JSON values, which `load` turns back."""

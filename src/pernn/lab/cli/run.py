@@ -4,7 +4,7 @@ import logging
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -81,12 +81,13 @@ def run(
             apart and further ones beyond an end, then run the seeds at the chosen values, e.g.
             training.learning_rate=0.001:0.014:9.
 
-    Examples: pernn run vocabulary_size --scale demo --jobs 2;
-    pernn run vocabulary_size --seeds 10 --set 'task.vocab_size=[8,32]';
-    pernn run vocabulary_size --seeds 111,222,666 --add core.kind=mingru:MinGRUConfig;
-    pernn run vocabulary_size -s small --tune training.learning_rate=0.001:0.014:9;
-    pernn run vocabulary_size -s small --set preset=as-written --time-limit 11:30:00;
-    pernn run vocabulary_size -s paper --runner ray --gpus-per-trial 0.25
+    Examples:
+        pernn run vocabulary_size --scale demo --jobs 2
+        pernn run vocabulary_size --seeds 10 --set 'task.vocab_size=[8,32]'
+        pernn run vocabulary_size --seeds 111,222,666 --add core.kind=mingru:MinGRUConfig
+        pernn run vocabulary_size -s small --tune training.learning_rate=0.001:0.014:9
+        pernn run vocabulary_size -s small --set preset=as-written --time-limit 11:30:00
+        pernn run vocabulary_size -s paper --runner ray --gpus-per-trial 0.25
     """
     plan = plan_sweep(experiment, scale, grid_changes(assignments, seeds, additions, tuned))
     return carry_out(plan, results, launch, as_json=as_json)
@@ -108,7 +109,8 @@ def resume(
         sweep: A sweep (see `pernn status`), or `train` for those of `pernn train`; the default is
             all.
 
-    Example: pernn resume vocabulary_size-demo --time-limit 55m
+    Example:
+        pernn resume vocabulary_size-demo --time-limit 55m
     """
     names = [sweep] if sweep else list_sweeps(results)
     if not sweep and not all(is_done(results, run) for run in list_single_runs(results)):
@@ -146,7 +148,8 @@ def pause(sweep: str, results: Results = RESULTS) -> None:
     Args:
         sweep: A sweep's name, see `pernn status`.
 
-    Example: pernn pause vocabulary_size-demo
+    Example:
+        pernn pause vocabulary_size-demo
     """
     found = load_sweep(results, sweep)
     request_pause(results, sweep)
@@ -170,7 +173,8 @@ def train(
     Args:
         spec: TOML or JSON file; a run's spec.json is one.
 
-    Example: pernn train trial.toml --set seed=222
+    Example:
+        pernn train trial.toml --set seed=222
     """
     one = RunSpec.read(spec).override(overrides(assignments))
     runner = launch.make_runner()
@@ -342,6 +346,5 @@ def showing(specs: Sequence[RunSpec], root: Path, console: Console) -> Iterator[
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     more = (TimeElapsedColumn(), TextColumn("{task.fields[left]}"))
     progress = Progress(*columns, *more, console=console, disable=not console.is_terminal)
-    # Older versions of rich end also those that it does not show with an empty line.
-    with nullcontext() if progress.disable else progress:
+    with progress:
         yield Tally(specs, root, progress)
