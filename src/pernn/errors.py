@@ -45,7 +45,7 @@ def show_time(seconds: float | None) -> str:
 
 
 def install_command(extra: str) -> str:
-    """Return the command that adds an extra to a clone, or to what a wheel installed."""
+    """Return the command that adds an extra to this installation."""
     is_clone = (pathlib.Path(__file__).parents[2] / "pyproject.toml").is_file()
     what = f"-e '.[{extra}]'" if is_clone else f"'pernn[{extra}]'"
     return f"{shlex.quote(sys.executable)} -m pip install {what}"

@@ -245,7 +245,7 @@ def look_at_sweeps(
 
 
 def label_trials(root: Path, name: str) -> dict[str, str]:
-    """Return a label of each run of a sweep, as far as it can be read."""
+    """Return labels of a sweep's runs, none if it cannot be read."""
     with suppress(PernnError):
         return tell_apart(read_plan(root, name, lambda reason: None).specs)
     return {}

@@ -292,8 +292,7 @@ def tell_apart(specs: Mapping[str, RunSpec]) -> dict[str, str]:
     for label, runs in alike.items():
         rows = {run: flatten(specs[run].dump()) for run in runs} if len(runs) > 1 else {}
         keys = dict.fromkeys(key for row in rows.values() for key in row)
-        values = {key: [row.get(key) for row in rows.values()] for key in keys}
-        differ = [key for key, own in values.items() if len({*map(str, own)}) > 1]
+        differ = [key for key in keys if len({str(row.get(key)) for row in rows.values()}) > 1]
         for run in runs:
             told = (f"{key}={rows[run].get(key)}" for key in differ)
             labels[run] = " ".join([label, *told])
