@@ -136,8 +136,6 @@ def test_the_verb_says_how_to_use_it(book):
     assert "--set task.corpus=book" in done.stdout
     assert "200 paragraphs kept in" in done.stdout
     assert "180 to train, 10 for validation, 10 for the test" in done.stdout
-    # What an experiment makes of it, which nobody would guess.
-    assert "512 pieces, of which the first 64 of a paragraph are read" in done.stdout
     named = call("prepare", book, "--name", "../evil", cwd=book.parent)
     assert (named.returncode, named.stderr.count("\n")) == (2, 1)
     assert "choose another --name" in named.stderr

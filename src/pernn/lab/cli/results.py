@@ -81,8 +81,10 @@ def report(
         output: With --all: the file; the default is RESULTS/study.html.
         jobs: With --all: processes that draw; the default is one per CPU core.
 
-    Examples: pernn report vocabulary_size --scale demo; pernn report vocabulary_size --claims;
-    pernn report --all --out study.html
+    Examples:
+        pernn report vocabulary_size --scale demo
+        pernn report vocabulary_size --claims
+        pernn report --all --out study.html
     """
     published = published_folder(ignore=ignore_published)
     damage: list[str] = []
@@ -150,31 +152,28 @@ def compare(
         until: Compare by the updates until the training accuracy first reached this level.
         html: Also write an HTML page.
 
-    Examples: pernn compare encoding.kind=sinusoidal encoding.kind=none --sweep vocabulary_size;
-    pernn compare core.kind=gru,task.length=32 core.kind=lstm,task.length=32 --metric loss;
-    pernn compare training.precision=bf16 training.precision=fp32 --html precision.html;
-    pernn compare encoding.kind=sinusoidal encoding.kind=none --sweep sorting-small --until 0.9;
-    pernn compare evidence other-machine/results
+    Examples:
+        pernn compare encoding.kind=sinusoidal encoding.kind=none --sweep vocabulary_size
+        pernn compare core.kind=gru,task.length=32 core.kind=lstm,task.length=32 --metric loss
+        pernn compare training.precision=bf16 training.precision=fp32 --html precision.html
+        pernn compare encoding.kind=sinusoidal encoding.kind=none --sweep sorting-small --until 0.9
+        pernn compare evidence other-machine/results
     """
     from pernn.lab.comparisons import compare as compare_trials
 
     damage: list[str] = []
-    try:
-        found = compare_trials(
-            first,
-            second,
-            sweep=sweep,
-            metric=metric,
-            until=until,
-            scale=scale,
-            results=results,
-            evidence=published_folder(ignore=ignore_published),
-            complain=warn,
-            left_out=damage.append,
-        )
-    except ConfigError:
-        left_out(damage)  # may be why
-        raise
+    found = compare_trials(
+        first,
+        second,
+        sweep=sweep,
+        metric=metric,
+        until=until,
+        scale=scale,
+        results=results,
+        evidence=published_folder(ignore=ignore_published),
+        complain=warn,
+        left_out=damage.append,
+    )
     if html is not None:
         write_atomically(html, found.html(shlex.join(["pernn", *sys.argv[1:]])).encode())
     if as_json:
@@ -213,9 +212,10 @@ def export(
         table: Write the rows of this table of each trial instead.
         curves: Write the learning curves instead: all lines of metrics.
 
-    Examples: pernn export vocabulary_size -o records.parquet;
-    pernn export variable_length --table by_length -o by_length.csv;
-    pernn export vocabulary_size --curves -o curves.csv
+    Examples:
+        pernn export vocabulary_size -o records.parquet
+        pernn export variable_length --table by_length -o by_length.csv
+        pernn export vocabulary_size --curves -o curves.csv
     """
     published = published_folder(ignore=ignore_published)
     damage: list[str] = []
@@ -255,7 +255,8 @@ def publish(
         sweeps: Sweeps (see `pernn status`) or experiments.
         to: Folder for published trials, one Parquet file per sweep.
 
-    Example: pernn publish vocabulary_size dual_frequency --scale small --to evidence
+    Example:
+        pernn publish vocabulary_size dual_frequency --scale small --to evidence
     """
     from pernn.lab.lookup import name_run
 
@@ -303,7 +304,8 @@ def evidence(
             filled; may be repeated.
         jobs: Processes that draw; the default is one per CPU core.
 
-    Example: pernn evidence --to docs/evidence --fill README.md
+    Example:
+        pernn evidence --to docs/evidence --fill README.md
     """
     from pernn.lab.evidence import rebuild
 
@@ -326,7 +328,8 @@ def register(plan: Path) -> int:
     Args:
         plan: A TOML file; docs/sweeps.md has an example.
 
-    Example: pernn register plans/temperature.toml
+    Example:
+        pernn register plans/temperature.toml
     """
     from pernn.lab.registration import register as write_registration
 
@@ -359,7 +362,9 @@ def cite(
     Args:
         name: A run's directory, or an experiment.
 
-    Examples: pernn cite vocabulary_size > sources.bib; pernn cite results/runs/0123456789abcdef
+    Examples:
+        pernn cite vocabulary_size > sources.bib
+        pernn cite results/runs/0123456789abcdef
     """
     from pernn.lab.citing import cite, entries
 

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Literal
 
 from pernn.errors import ConfigError, MachineError
-from pernn.lab.config import import_failure, suggestion
+from pernn.lab.config import suggestion
 from pernn.lab.runs import RunSpec
 
 from .catalogue import CATALOGUE, GROUP, experiment_names, registered
@@ -104,11 +104,6 @@ class FigureLayout:
         named = (self.rows, self.panels, self.lines, self.x)
         return tuple(dict.fromkeys(name for columns in named for name in names_of(columns)))
 
-    @property
-    def columns(self) -> set[str]:
-        """Columns that select its trials and tell them apart."""
-        return {*self.shown, *self.where, *(self.contrast.columns if self.contrast else ())}
-
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
@@ -195,7 +190,7 @@ def find_experiment(name: str) -> Experiment:
         raise
     except (Exception, SystemExit) as error:
         raise ConfigError(
-            f"{GROUP}: {name!r} cannot be imported: {import_failure(error)}"
+            f"{GROUP}: {name!r} cannot be imported: {type(error).__name__}: {error}"
         ) from error
     if not isinstance(found, Experiment):
         raise ConfigError(f"{GROUP}: {name!r} must be an Experiment, got {found!r}")

@@ -121,7 +121,7 @@ def _part(report: Report, anchor: str) -> dict[str, Any]:
         "name": name,
         "metrics": metrics,
         "origin": describe_versions(report.trials),
-        "notes": [*report.notes, *(describe_time(report.trials) if report.trials else [])],
+        "notes": [*report.notes, *describe_time(report.trials)],
         "where": " · ".join(filter(None, [report.scale, report.preset, report.changes])),
         "size": SMALLER if smaller else CHANGED if report.changes else "",
     }
