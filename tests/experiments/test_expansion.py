@@ -18,8 +18,8 @@ from pernn.lab.experiments import find_experiment, trials
 from pernn.lab.experiments.grids import SMALL_SEEDS, VALIDATION_SEEDS, first_seeds
 from pernn.lab.reports import judge_all
 from pernn.lab.reports.drawings import draw_curves
-from pernn.lab.reports.forms import differences, line_order
-from pernn.lab.reports.texts import Labels, footer_items
+from pernn.lab.reports.forms import differences
+from pernn.lab.reports.texts import Labels, footer_items, value_of
 from pernn.lab.store import load_sweep, save_sweep
 from pernn.lab.sweeps import plan_again, plan_sweep, repeat_command
 from pernn.lab.trials import Trial
@@ -144,7 +144,7 @@ def test_what_only_encoded_networks_have_is_a_line_and_keeps_its_control():
     ]
     figure = plan.experiment.figure
     assert (figure.lines, figure.rows) == (("encoding.kind", column), None)
-    order = line_order(plan.experiment, records)
+    order = Labels(plan.experiment.labels).order(value_of(one, figure.lines) for one in records)
     assert order == [("none", None), ("sinusoidal", None), ("sinusoidal", waves)]
     drawn = differences(plan.experiment, records, order)
     means = [np.mean([*line.points[192].values()]) for line in drawn]

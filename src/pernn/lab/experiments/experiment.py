@@ -93,8 +93,8 @@ class FigureLayout:
             raise ConfigError(f"a figure {along} shows no contrast")
         if self.form != "points" and not isinstance(self.x, str):
             raise ConfigError(f"a figure of the form {self.form!r} has one column along its axis")
-        if self.form == "difference" and not self.contrast:
-            raise ConfigError("a figure of the form 'difference' needs a contrast")
+        if self.form in ("difference", "factors") and not self.contrast:
+            raise ConfigError(f"a figure of the form {self.form!r} needs a contrast")
         if self.form == "heat" and len(self.metrics) != 1:
             raise ConfigError(f"a heat map shows one metric, got {', '.join(self.metrics)}")
 

@@ -100,7 +100,6 @@ def _part(report: Report, anchor: str) -> dict[str, Any]:
     drawn = {
         one.stem: (one.sentence, Markup(one.inline(f"{anchor}-")))  # noqa: S704
         for one in (report.figure, *report.further)
-        if not one.missing
     }
     figure, curves = drawn.pop(report.figure.stem)[1], drawn.pop(CURVES, ("", ""))[1]
     columns, metrics = report.listed()
