@@ -211,7 +211,7 @@ def sample(
 
 def analyze(
     run: Path,
-    pairs: Annotated[int, Option(min=1)] = 64,
+    pairs: Annotated[int, Option(min=1)] = 256,
     source_step: Annotated[int, Option(min=1)] = 1,
     map_pairs: Annotated[int, Option("--map", min=0)] = 0,
     output: Annotated[Path | None, Option("--output", "-o")] = None,
@@ -227,7 +227,7 @@ def analyze(
     Args:
         run: Directory of a run, finished or not.
         pairs: Pairs of sequences per condition.
-        source_step: Input step of the target.
+        source_step: Input step of the target; the paper's is 1, and 23 for S4D.
         map_pairs: Also map all steps, with this many pairs each.
         output: Write the rows to a .csv, .json or .parquet file.
 
