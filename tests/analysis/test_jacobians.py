@@ -7,6 +7,7 @@ from torch import nn
 
 from agreement import each_way
 from drawn import draw, parts_of
+from oracle import plain_core
 from pernn.analysis import compare_jacobians, jacobian, linearise, similarity
 from pernn.analysis.fallback import AutogradJacobian
 from pernn.analysis.jacobians import choose_form
@@ -37,7 +38,7 @@ def make(kind, generator, num_layers=1, hidden=5, **options):
 
 def oracle(core, source, target):
     """Return the Jacobians of the plain twin, one sequence after another."""
-    twin, found = core.to_plain(), []
+    twin, found = plain_core(core), []
     for sequence in VECTORS.split(1):
         _, state = twin(sequence[:, :source])
 

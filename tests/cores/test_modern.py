@@ -7,6 +7,7 @@ import torch
 from torch.nn import functional as F
 
 from drawn import draw
+from oracle import plain_core
 from pernn.cores import LRU, GatedDelta, MinGRU, MinLSTM
 from pernn.cores.gated_delta import CHUNK
 
@@ -95,7 +96,7 @@ def test_whole_sequences_are_the_definition_and_the_step_form(kind, num_steps, d
     core, inputs = build(kind, 2, dtype), draw(BATCH, num_steps, INPUT, dtype=dtype)
     state = torch.randn_like(core(inputs)[1], dtype=dtype) / 2
     outputs, final = core(inputs, state)
-    stepped, last = core.to_plain()(inputs, state)
+    stepped, last = plain_core(core)(inputs, state)
     near(stepped, outputs, PRECISIONS[dtype])
     near(last, final, PRECISIONS[dtype])
     for row in range(BATCH):
@@ -109,7 +110,7 @@ def test_whole_sequences_are_the_definition_and_the_step_form(kind, num_steps, d
 def test_gradients_are_those_of_the_step_form(kind, num_steps):
     core = build(kind, 2)
     found = []
-    for module in (core, core.to_plain()):
+    for module in (core, plain_core(core)):
         inputs = draw(BATCH, num_steps, INPUT).requires_grad_()
         outputs, final = module(inputs)
         loss = (outputs * draw(*outputs.shape, seed=4)).sum()
@@ -117,6 +118,14 @@ def test_gradients_are_those_of_the_step_form(kind, num_steps):
         found.append(torch.autograd.grad(loss, [inputs, *module.parameters()]))
     for one, other in zip(*found, strict=True):
         near(one, other, 1e-10 * float(other.abs().max().clamp_min(1)))
+
+
+@each_kind
+def test_a_state_is_taken_in_the_type_of_the_weights(kind):
+    core, inputs = build(kind, 2, torch.float32), draw(BATCH, 4, INPUT, dtype=torch.float32)
+    state = core(inputs)[1]
+    for found, expected in zip(core(inputs, state.double()), core(inputs, state), strict=True):
+        assert torch.equal(found, expected)
 
 
 @each_kind

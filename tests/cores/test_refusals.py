@@ -28,13 +28,6 @@ PACKED = pack_sequence([torch.zeros(2, 3)])
         (lambda: GatedDelta(3, 4, num_heads=3), "num_heads must divide hidden_size, got 3 and 4"),
         (lambda: GatedDelta(3, 4, num_heads=0), "num_heads must be at least 1, got 0"),
         (lambda: MinGRU(3, 4)(torch.zeros(1, 2, 3), (torch.zeros(2), torch.zeros(2))), "must hold"),
-        *(
-            (
-                lambda kind=kind: kind(3, 4)(torch.zeros(1, 2, 3), torch.zeros(1, 1, 4).double()),
-                r"state's type is invalid: expected torch\.float32, .* got torch\.float64",
-            )
-            for kind in (MinGRU, MinLSTM)
-        ),
     ],
 )
 def test_what_there_is_not_is_named(make, said):

@@ -17,6 +17,7 @@ import torch
 from command_line import call, succeed
 from cores import test_laws as core_laws
 from docs.test_readme import blocks
+from oracle import PlainRNN
 from pernn.analysis import jacobian
 from pernn.encodings import Sinusoidal
 from pernn.errors import ConfigError
@@ -30,7 +31,7 @@ from pernn.lab.runners import InlineRunner
 from pernn.lab.runs import load_model
 from pernn.lab.sweeps import run
 from pernn.lab.tasks import TASKS, Rule
-from pernn.models import AutoregressiveRNN, PlainRNN, PositionEncodedRNN
+from pernn.models import AutoregressiveRNN, PositionEncodedRNN
 from test_config import Point
 from test_installation import install
 

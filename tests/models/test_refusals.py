@@ -6,11 +6,10 @@ from torch import nn
 from torch.nn.utils.rnn import pack_sequence
 
 from pernn import GRU, LSTM, S4D, PositionEncoded, PositionEncodedRNN, Sinusoidal
-from pernn.encodings import NoEncoding
 from pernn.errors import ConfigError
 from pernn.kernels import rounding_products
 from pernn.lab.cores import CORES
-from pernn.models import AutoregressiveRNN, CodedRNN, PlainRNN, VectorRNN, extend_vocabulary
+from pernn.models import AutoregressiveRNN, CodedRNN, VectorRNN, extend_vocabulary
 
 
 def network(core="lstm", **options):
@@ -136,10 +135,6 @@ def test_what_a_network_cannot_read_is_named(call, said):
         (
             lambda: sized("gru", num_positions=9),
             "num_positions is invalid: expected with an encoding given by",
-        ),
-        (
-            lambda: PlainRNN(PositionEncodedRNN(9, Own(), NoEncoding(), embedding_size=6)),
-            "core Own",
         ),
         (lambda: extend_vocabulary(sized("gru"), 8), "more than the 9 ids"),
         (lambda: extend_vocabulary(sized("gru"), 9), "more than the 9 ids"),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from agreement import each_way
+from oracle import PlainRNN
 from pernn import PositionEncodedRNN
 from pernn.cross_entropy import CHUNK_SIZES, linear_cross_entropy
 from pernn.errors import ConfigError
@@ -17,7 +18,6 @@ from pernn.kernels import product
 from pernn.lab.cores import CORES
 from pernn.lab.interfaces import UNSCORED, Batch
 from pernn.lab.training.objective import DeviceBatch, batch_loss
-from pernn.models import PlainRNN
 
 
 def leaves(rows, width, vocab, seed, *, bias=True):

@@ -1,6 +1,5 @@
 """Somebody's own layer as a core, without a word about projections."""
 
-from copy import deepcopy
 from typing import Any
 
 import torch
@@ -81,7 +80,3 @@ class Adapted(Core):
                 f"from forward, got {outputs.dtype}"
             )
         return outputs if num_outputs is None else outputs[:, -num_outputs:], final
-
-    def to_plain(self) -> nn.Module:
-        """Make a copy of the layer: it is plain."""
-        return deepcopy(self.layer)

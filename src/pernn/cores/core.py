@@ -247,17 +247,6 @@ class Core(nn.Module):
                 f"{type(self).__name__}: takes vectors of {self.input_size}, got {width}"
             )
 
-    def to_plain(self) -> nn.Module:
-        """Make the textbook's layer with a copy of the weights.
-
-        Returns:
-            A module `(batch, time, input) → (batch, time, hidden), state`: the oracle of tests.
-
-        Raises:
-            ConfigError: If none is known.
-        """
-        raise ConfigError(f"no plain twin is known of the core {type(self).__name__}")
-
     def linearisation(self) -> Any:
         """Return the class of the Jacobian's closed form, if there is one.
 

@@ -338,22 +338,8 @@ class RecurrentCore(Core):
         """
         raise NotImplementedError(f"{type(self).__name__} has no factors")
 
-    def to_plain(self) -> nn.RNNBase:
-        """Make PyTorch's layer, batch first."""
-        module = self.to_torch()
-        module.batch_first = True
-        return module
-
     def to_torch(self) -> nn.RNNBase:
-        """Make PyTorch's module with a copy of the weights.
-
-        Raises:
-            ConfigError: If PyTorch has none.
-        """
-        if not hasattr(self, "reference"):
-            raise ConfigError(
-                f"no plain twin is known of the core {type(self).__name__}: it names no `reference`"
-            )
+        """Make PyTorch's module with a copy of the weights."""
         module = self.reference(
             self.input_size,
             self.hidden_size,

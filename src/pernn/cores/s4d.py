@@ -9,7 +9,6 @@ Source: Gu, Gupta, Goel and Ré (2022), "On the parameterization and initializat
 state space models": S4D-Lin, zero-order hold, B = 1.
 """
 
-from copy import deepcopy
 from typing import Any, Literal, cast, get_args
 
 import torch
@@ -152,12 +151,6 @@ class S4D(Core):
         # A compiled program has one way for all lengths; a Toeplitz matrix would fix its own.
         compiles = torch.compiler.is_compiling()
         return "fft" if compiles or num_steps > TOEPLITZ_STEPS else "toeplitz"
-
-    def to_plain(self) -> "S4D":
-        """Make a copy that goes step by step."""
-        twin = deepcopy(self)
-        twin.method, twin.batch_first = "recurrence", True
-        return twin
 
     def linearisation(self) -> type[StateSpaceJacobian] | None:
         """Return the closed form of a single layer."""
