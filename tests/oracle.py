@@ -1,10 +1,12 @@
-"""The textbook network, oracle of every faster path: the same weights, step by step."""
+"""The textbook network, oracle of every faster path, and Jacobians and similarities likewise."""
 
 from copy import deepcopy
 
 import torch
 from torch import nn
 
+from pernn.analysis import KINDS
+from pernn.analysis.fallback import AutogradJacobian
 from pernn.cores import RecurrentCore
 from pernn.models import AutoregressiveRNN
 from pernn.models.network import count_outputs
@@ -58,3 +60,16 @@ class PlainRNN(nn.Module):
             inputs = torch.cat([inputs, phases], dim=2)
         logits = self.output_layer(self.core(inputs)[0])[:, -count:]
         return logits if scored is None else logits[scored]
+
+
+def autograd_jacobian(core, gates, source, target):
+    """Return the Jacobians by one backward pass per row, whatever closed form there is."""
+    linear = AutogradJacobian(core, gates, source, target)
+    rows, exponents = linear.rows(0, core.hidden_size)
+    return torch.ldexp(rows, exponents.unsqueeze(2))
+
+
+def similarity(first, second, kind="similarity"):
+    """Compare given Jacobians pair by pair, by a kind of `KINDS`."""
+    norms = [torch.linalg.vector_norm(side, dim=2) for side in (first, second)]
+    return KINDS[kind](*(part.numpy() for part in ((first * second).sum(2), *norms)))
