@@ -304,23 +304,6 @@ def test_oscillators_in_a_spec() -> None:
     assert torch.equal(built(3), Sinusoidal(frequencies=[0.5, 0.25], phases=[0.0, 1.5])(3))
 
 
-def test_sequences_far_apart_need_a_table_each():
-    """A table of all steps between would take 40 GB."""
-    encoding, vectors = Sinusoidal(6), torch.zeros(3, 4, 1)
-    offsets = torch.tensor([-2, 0, 2**31])
-    found = encoding.join(vectors, position_offset=offsets, lengths=torch.tensor([4, 3, 4]))
-    near = encoding.join(vectors[:2], position_offset=offsets[:2], lengths=torch.tensor([4, 3]))
-    assert torch.equal(found[:2], near)
-    assert torch.equal(found[2], encoding.join(vectors[2], position_offset=2**31))
-
-
-@pytest.mark.parametrize("offset", [2**53, 2**60, 2**53 - 1, torch.tensor([0, 2**53])])
-def test_positions_that_float64_cannot_count_are_refused(offset):
-    assert Sinusoidal(4)(3, position_offset=2**53 - 3).shape == (3, 4)
-    with pytest.raises(ConfigError, match=r"expected steps below 2\*\*53, .* got \d+$"):
-        Sinusoidal(4).join(torch.zeros(2, 3, 1), position_offset=offset)
-
-
 def test_a_position_below_zero_is_refused_without_an_encoding_too():
     with pytest.raises(ConfigError, match="expected an integer of at least 0, got -2"):
         NoEncoding().join(torch.zeros(1, 4, 2), position_offset=-2)

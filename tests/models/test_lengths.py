@@ -135,7 +135,7 @@ def test_padding_needs_no_row_of_a_table(given):
 
 def test_a_packed_sequence_has_no_padding_on_the_left():
     packed = pack_sequence([draw(9, WIDTH)[:n] for n in LENGTHS], enforce_sorted=False)
-    with pytest.raises(ConfigError, match="no padding: expected at least 0"):
+    with pytest.raises(ConfigError, match="position_offset below 0"):
         make("gru")(packed, position_offset=torch.tensor([0, -2, 0, 0]))
 
 

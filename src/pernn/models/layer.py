@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from pernn.cores import Core, pack_as
+from pernn.cores import pack_as
 from pernn.encodings import Encoding, check_offset
 from pernn.errors import ConfigError
 
@@ -110,12 +110,10 @@ class PositionEncoded(nn.Module):
             offset = check_offset(offset)
         left = -offset.clamp_max(0) if isinstance(offset, Tensor) else None
         if isinstance(vectors, PackedSequence):
-            if lengths is not None:
-                raise ConfigError("lengths is invalid beside a PackedSequence, which has its own")
-            if left is not None and left.any():
+            if lengths is not None or (left is not None and left.any()):
                 raise ConfigError(
-                    "position_offset is invalid beside a PackedSequence, which has no padding: "
-                    "expected at least 0"
+                    "a PackedSequence has its own lengths, and no padding: lengths, and "
+                    "position_offset below 0, are invalid beside it"
                 )
             padded, counts = pad_packed_sequence(vectors, batch_first=True)
             joined = self._join(padded, offset, counts, batch_first=True)
@@ -132,11 +130,9 @@ class PositionEncoded(nn.Module):
         else:
             before, counts = self._count_steps(vectors, steps, left, lengths)
             ends = steps if lengths is None else counts
-            # What comes after the longest sequence needs no encoding: a table may not have one.
-            used = int((before + counts).max()) if counts.numel() else steps
-            joined = self._join(
-                vectors.narrow(time, 0, used), offset, counts, batch_first=self.batch_first
-            )
+            # With an offset of each, padding needs no encoding: a table may not have one.
+            offsets = offset if isinstance(offset, Tensor) else torch.full_like(counts, offset)
+            joined = self._join(vectors, offsets, counts, batch_first=self.batch_first)
             outputs, final = self._run_ragged(joined, hx, before, counts, steps)
         return (outputs, final) if position_offset is None else (outputs, final, offset + ends)
 
@@ -181,7 +177,7 @@ class PositionEncoded(nn.Module):
                 f"lengths is invalid: expected an integer for each of {batch} sequences of a "
                 f"batch, got shape {tuple(counts.shape)}"
             )
-        if counts.numel() and not 1 <= int(counts.min()) <= int(counts.max()) <= steps:
+        if not 1 <= int(counts.min()) <= int(counts.max()) <= steps:
             raise ConfigError(
                 f"each sequence must have 1 … {steps} steps, got {int(counts.min())} … "
                 f"{int(counts.max())}"
@@ -196,17 +192,9 @@ class PositionEncoded(nn.Module):
         rows = torch.arange(len(batched), device=batched.device).unsqueeze(1)
         steps = torch.arange(num_steps, device=batched.device)
         left = left.unsqueeze(1)
-        begun = batched[rows, (steps + left).clamp_max(batched.shape[1] - 1)]
+        begun = batched[rows, (steps + left).clamp_max(num_steps - 1)]
         packed = pack_padded_sequence(begun, counts.cpu(), batch_first=True, enforce_sorted=False)
-        try:
-            found, final = self.layer(packed, hx)
-        except (AttributeError, TypeError) as error:
-            if isinstance(self.layer, nn.RNNBase | Core):
-                raise  # it takes them: something else is wrong
-            raise ConfigError(
-                f"PositionEncoded: {type(self.layer).__name__} takes no PackedSequence, which "
-                f"lengths and padding on the left need ({error})"
-            ) from error
+        found, final = self.layer(packed, hx)
         padded, _ = pad_packed_sequence(found, batch_first=True, total_length=num_steps)
         # Zeros come before a sequence that is padded on the left, as after any other.
         outputs = padded[rows, (steps - left).clamp_min(0)]

@@ -79,6 +79,7 @@ class EncodedNetwork(nn.Module, ABC):
         num_layers: Layers of a core that is made here; 1 if absent.
         num_positions: Longest sequence, both phases, for an encoding given by kind; 1,024 if
             absent.
+        num_extra_rows: Rows of an embedding of ids after theirs, the query's first.
         phase_size: Further features of the core's input, after vector and encoding.
         device: Where the network goes once its weights are drawn.
         dtype: Its type there.
@@ -99,6 +100,7 @@ class EncodedNetwork(nn.Module, ABC):
         hidden_size: int | None = None,
         num_layers: int | None = None,
         num_positions: int | None = None,
+        num_extra_rows: int = 1,
         phase_size: int = 0,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
@@ -106,7 +108,7 @@ class EncodedNetwork(nn.Module, ABC):
     ) -> None:
         super().__init__()
         embedding_size = choose_width(embedding_size, core, hidden_size)
-        self.vocab_size = vocab_size
+        self.vocab_size, self.num_extra_rows = vocab_size, num_extra_rows
         self.embedding = self.make_embedding(embedding_size)
         if isinstance(encoding, str):
             steps = 1024 if num_positions is None else num_positions
@@ -385,14 +387,7 @@ def make_core(
 
 
 def choose_width(embedding_size: int | None, core: CoreLike, hidden_size: int | None) -> int:
-    """Return the embedding's width, by default the state's.
-
-    Raises:
-        ConfigError: If a width is not positive.
-    """
-    for name, size in {"embedding_size": embedding_size, "hidden_size": hidden_size}.items():
-        if size is not None and size < 1:
-            raise ConfigError(f"{name} is invalid: expected at least 1, got {size}")
+    """Return the embedding's width, by default the state's."""
     own = None if isinstance(core, str | type) else getattr(core, "hidden_size", None)
     return next(size for size in (embedding_size, hidden_size, own, 512) if size is not None)
 
