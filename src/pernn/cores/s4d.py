@@ -156,7 +156,3 @@ class S4D(Core):
         """Return the closed form of a single layer."""
         is_known = self.num_layers == 1 and type(self.layers[0].mix) is Linear
         return StateSpaceJacobian if is_known else None
-
-    def extra_repr(self) -> str:
-        """Return the sizes for `repr`, as PyTorch's modules do."""
-        return f"{super().extra_repr()}, state_size={self.state_size}, method={self.method!r}"

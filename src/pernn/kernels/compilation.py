@@ -119,8 +119,7 @@ def find_library(recipe: Recipe) -> Path:
                 if not is_sound(path):
                     compile_library(recipe, path)
     except OSError as error:
-        said = f"{path.parent}: {error.strerror}" if error.strerror else str(error)
-        raise CompilationError(f"{said}: set XDG_CACHE_HOME to a folder of your own") from error
+        raise CompilationError(f"{error}: set XDG_CACHE_HOME to a folder of your own") from error
     return path
 
 
@@ -194,8 +193,6 @@ def compile_library(recipe: Recipe, path: Path) -> None:
         with made.open("ab") as file:
             file.write(hashlib.sha256(made.read_bytes()).digest())
         made.chmod(0o644)
-        if path.is_dir() and not path.is_symlink():
-            path.rename(made.with_name("old"))
         made.replace(path)
 
 
