@@ -11,8 +11,12 @@ import torch
 
 from pernn.errors import MachineError
 from pernn.kernels import describe_kernels, find_kernels, loading, without_kernels
-from pernn.kernels.cache import cache_directory
-from pernn.kernels.compilation import CompilationError, choose_recipe, find_library
+from pernn.kernels.compilation import (
+    CompilationError,
+    cache_directory,
+    choose_recipe,
+    find_library,
+)
 
 
 @pytest.fixture

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 
 from pernn.lazy import exports
 
-from .cache import cache_directory as cache_directory
-
 if TYPE_CHECKING:
     from .loading import (
         Kernels as Kernels,

@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 import torch
 
-from .cache import TARGET_VARIABLE, library_path
-
 LOGGER = logging.getLogger("pernn.kernels")
 SOURCES = Path(__file__).parent / "source"
 TIMEOUT_SECONDS = 600
+TARGET_VARIABLE = "PERNN_KERNELS_TARGET"
+"""Processor to compile for, as `-march` takes it: `native`, `x86-64-v3`, `cooperlake` …"""
 PROBE = """
 import sys, torch
 torch.ops.load_library(sys.argv[1])
@@ -96,6 +96,11 @@ def choose_target() -> str:
     return named or {"AVX512": "native", "AVX2": "x86-64-v3"}.get(capability, "")
 
 
+def cache_directory() -> Path:
+    """Return the folder for compiled libraries, `XDG_CACHE_HOME`/pernn or ~/.cache/pernn."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pernn"
+
+
 def find_library(recipe: Recipe) -> Path:
     """Return a recipe's library, compiled now if there is no sound one.
 
@@ -107,7 +112,7 @@ def find_library(recipe: Recipe) -> Path:
 
     digest = recipe.digest()
     try:
-        path = library_path(digest)
+        path = cache_directory() / f"kernels-{digest}.so"
         _make_private(path.parent)
         if not is_sound(path):
             with (path.parent / ".lock").open("a") as lock:

@@ -14,11 +14,12 @@ import torch
 
 from pernn.errors import MachineError
 
-from .cache import VARIABLE
 from .compilation import choose_recipe, choose_target, find_library
 from .shapes import register_shapes
 
 LOGGER = logging.getLogger("pernn")
+VARIABLE = "PERNN_KERNELS"
+"""Whether to use kernels: `auto` or `off`."""
 VARIABLES = (
     "ATEN_CPU_CAPABILITY",
     "CUBLAS_WORKSPACE_CONFIG",
