@@ -368,7 +368,8 @@ def make_core(
     elif isinstance(core, type):
         made = TORCH_CORES.get(core, core)
     if isinstance(made, type) and issubclass(made, Core):
-        made = made(input_size, **{"hidden_size": 512, **sizes}, generator=generator)
+        sizes = {"hidden_size": 512, **sizes, "generator": generator}
+        made = made(input_size, **sizes)
         made.batch_first = True
         sizes = {}
     if isinstance(made, type) or not isinstance(made, Recurrence | nn.Module):
