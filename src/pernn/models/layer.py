@@ -1,6 +1,7 @@
 """A position-encoded layer for somebody else's network: vectors in, states out."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, cast
 
 import torch
@@ -99,8 +100,8 @@ class PositionEncoded(nn.Module):
             step that comes next, of each sequence if they differ.
 
         Raises:
-            ConfigError: If the vectors are of another width than the layer takes, a state comes
-                without its position, or lengths and offsets do not fit the vectors.
+            ConfigError: If a state comes without its position, or lengths and offsets do not fit
+                the vectors.
         """
         check_position(hx, position_offset, self.encoding)
         offset: Any = 0 if position_offset is None else position_offset
@@ -116,7 +117,7 @@ class PositionEncoded(nn.Module):
                     "position_offset below 0, are invalid beside it"
                 )
             padded, counts = pad_packed_sequence(vectors, batch_first=True)
-            joined = self._join(padded, offset, counts, batch_first=True)
+            joined = self.encoding.join(padded, position_offset=offset, lengths=counts)
             outputs, final = self.layer(pack_as(vectors, joined), hx)
             after = offset + counts.to(padded.device)
             return (outputs, final) if position_offset is None else (outputs, final, after)
@@ -124,36 +125,17 @@ class PositionEncoded(nn.Module):
         steps = vectors.shape[time]
         ends: int | Tensor = steps
         is_padded = lengths is not None or (left is not None and bool(left.any()))
+        join = partial(self.encoding.join, vectors, batch_first=self.batch_first)
         if not is_padded or 0 in vectors.shape[:-1]:
-            joined = self._join(vectors, offset, None, batch_first=self.batch_first)
-            outputs, final = self.layer(joined, hx)
+            outputs, final = self.layer(join(position_offset=offset), hx)
         else:
             before, counts = self._count_steps(vectors, steps, left, lengths)
             ends = steps if lengths is None else counts
             # With an offset of each, padding needs no encoding: a table may not have one.
             offsets = offset if isinstance(offset, Tensor) else torch.full_like(counts, offset)
-            joined = self._join(vectors, offsets, counts, batch_first=self.batch_first)
+            joined = join(position_offset=offsets, lengths=counts)
             outputs, final = self._run_ragged(joined, hx, before, counts, steps)
         return (outputs, final) if position_offset is None else (outputs, final, offset + ends)
-
-    def _join(
-        self,
-        vectors: Tensor,
-        offset: "int | Tensor",
-        counts: Tensor | None,
-        *,
-        batch_first: bool,
-    ) -> Tensor:
-        joined = self.encoding.join(
-            vectors, position_offset=offset, batch_first=batch_first, lengths=counts
-        )
-        width, wanted = joined.shape[-1], getattr(self.layer, "input_size", None)
-        if isinstance(wanted, int) and wanted != width:
-            raise ConfigError(
-                f"PositionEncoded: the layer's input_size is invalid: expected {width}, the "
-                f"{vectors.shape[-1]} of the vectors with their encoding, got {wanted}"
-            )
-        return joined
 
     def _count_steps(
         self,

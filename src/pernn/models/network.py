@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any, TypeVar
 
 import torch
@@ -122,10 +121,9 @@ class EncodedNetwork(nn.Module, ABC):
         expected = self.joined_size + phase_size
         core = make_core(core, expected, hidden_size, num_layers, generator)
         if core.input_size != expected:
-            parts = "embedding, encoding and phase" if phase_size else "embedding and encoding"
             raise ConfigError(
-                f"the core takes vectors of {core.input_size}, but {parts} together "
-                f"have {expected}: build it with input_size={expected}"
+                f"the core takes vectors of {core.input_size}, but embedding, encoding and phase "
+                f"together have {expected}: build it with input_size={expected}"
             )
         self.encoding: Encoding = encoding
         self.core: Recurrence = core
@@ -328,11 +326,9 @@ def named(what: str, name: str, known: Mapping[str, V]) -> V:
     """
     if name in known:
         return known[name]
-    close = get_close_matches(name[:60], known, n=1)
-    hint = f", did you mean {close[0]!r}?" if close else ""
     raise ConfigError(
-        f"{what} is invalid: no kind {name[:60]!r}{hint} (known: {', '.join(known)}; one of your "
-        "own is given as a module)"
+        f"{what} is invalid: no kind {name!r} (known: {', '.join(known)}; one of your own is given "
+        "as a module)"
     )
 
 
