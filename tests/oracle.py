@@ -1,6 +1,7 @@
 """The textbook network, oracle of every faster path, and Jacobians and similarities likewise."""
 
 from copy import deepcopy
+from functools import partial
 
 import torch
 from torch import nn
@@ -12,25 +13,21 @@ from pernn.models import AutoregressiveRNN
 from pernn.models.network import count_outputs
 
 
-class Stepwise(nn.Module):
-    """A copy of a core that is shown one step at a time."""
-
-    def __init__(self, core):
-        super().__init__()
-        self.core = deepcopy(core)
-
-    def forward(self, inputs, state=None):
-        outputs = []
-        for step in inputs.split(1, dim=1):
-            output, state = self.core(step, state)
-            outputs.append(output)
-        return torch.cat(outputs, dim=1), state
+def step_by_step(run, inputs, state=None):
+    """Run a core over one step after the other."""
+    outputs = []
+    for step in inputs.split(1, dim=1):
+        output, state = run(step, state)
+        outputs.append(output)
+    return torch.cat(outputs, dim=1), state
 
 
 def plain_core(core):
-    """Return PyTorch's layer with a core's weights, batch first, or the core step by step."""
+    """Return PyTorch's layer with a core's weights, batch first, or a copy step by step."""
     if not isinstance(core, RecurrentCore):
-        return Stepwise(core)
+        twin = deepcopy(core)
+        twin.forward = partial(step_by_step, twin.forward)
+        return twin
     layer = core.to_torch()
     layer.batch_first = True
     return layer
