@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
 from pernn.cores import Recurrence
+from pernn.errors import ConfigError
 
 from .fallback import batch_axes, flatten_state, refuse_inference
 from .linearisation import Gates, exact_products, exponents_of
@@ -46,7 +47,7 @@ def input_gradients(
         Norms. In half precision small gradients vanish: `.float()` core and gates.
 
     Raises:
-        ConfigError: In `torch.inference_mode`.
+        ConfigError: If `core.project` takes no first features alone, or in `torch.inference_mode`.
     """
     refuse_inference("gradients in the inputs")
     with exact_products(), torch.enable_grad():
@@ -54,6 +55,8 @@ def input_gradients(
         moved = gates.new_zeros(*gates.shape[:2], size).requires_grad_()
         # Whatever a projection adds to its inputs is in the gates already.
         change = core.project(moved, bias=False) - core.project(torch.zeros_like(moved), bias=False)
+        if change.shape != gates.shape:  # one number would be added to all
+            raise ConfigError(f"{type(core).__name__}.project takes no first {size} features alone")
         outputs, _ = core.recur(gates.detach() + change)
         squares = gates.new_zeros(gates.shape[:2])
         precise = torch.zeros_like(squares, dtype=torch.float64)
