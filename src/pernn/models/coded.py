@@ -34,7 +34,10 @@ class CodedRNN(PositionEncodedRNN):
         num_scored: int | None = None,
         position_offset: int = 0,
     ) -> Projected:
-        """Project ids and codes; queries, which need codes too, are shown as ids."""
+        """Project ids and codes.
+
+        Queries need codes too: they are shown as ids.
+        """
         plain = super().prepare(tokens[..., 0].long(), num_queries, num_scored, position_offset)
         codes = tokens[..., 1:].transpose(0, 1)
         share = self.core.project(codes, offset=self.joined_size, bias=False)
