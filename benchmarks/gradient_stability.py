@@ -22,7 +22,7 @@ from torch.func import jacrev, vmap
 from torch.nn import functional as F
 from turns import print_table, time_in_turns
 
-from pernn.analysis import compare_jacobians, similarity
+from pernn.analysis import compare_jacobians
 from pernn.cores import GRU, LSTM, Elman, RecurrentCore
 from pernn.lab.training import now
 
@@ -58,7 +58,8 @@ def textbook(core: RecurrentCore, gates: Tensor) -> float:
     first = gates.new_zeros(len(gates), core.num_states * size)
     states = vmap(lambda gate, state: cell(core, gate, state))(gates[:, 0], first)
     matrices = vmap(jacrev(run))(states, gates[:, 1:])
-    return float(similarity(matrices[:half], matrices[half:])[0])
+    left, right = matrices[0].double(), matrices[half].double()
+    return float((left * right).sum() / (left.norm(dim=1) * right.norm(dim=1)).sum())
 
 
 def closed(core: RecurrentCore, gates: Tensor, memory_budget: int = 2**29) -> float:

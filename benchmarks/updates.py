@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from turns import call_apart, print_table, time_in_turns
 
-from pernn.cores import S4D
+from pernn.cores import S4D, Core, RecurrentCore
 from pernn.errors import ConfigError
 from pernn.kernels import describe_arithmetic, whole_updates, without_kernels
 from pernn.lab.runs import RunSpec, Trial, build, peak_memory
@@ -60,6 +60,16 @@ BLOCK_SECONDS = 0.2
 NUM_MEMORY_UPDATES = 3
 
 
+def script_layer(core: Core) -> nn.Module:
+    """Return PyTorch's layer of the same function, or a copy; S4D by Fourier transforms."""
+    if isinstance(core, RecurrentCore):
+        return core.to_torch()
+    layer = deepcopy(core)
+    if isinstance(layer, S4D):
+        layer.method = "fft"
+    return layer
+
+
 class ScriptedNetwork(nn.Module):
     """The network of a script, with the weights of one of ours.
 
@@ -74,9 +84,7 @@ class ScriptedNetwork(nn.Module):
     def __init__(self, model: PositionEncodedRNN, num_steps: int, num_queries: int) -> None:
         super().__init__()
         self.embedding, self.output_layer = deepcopy((model.embedding, model.output_layer))
-        self.core = model.core.to_plain()
-        if isinstance(self.core, S4D):
-            self.core.method = "fft"
+        self.core = script_layer(model.core)
         self.query, self.num_queries = model.vocab_size, num_queries
         self.copies = model.encoding.embedding_copies
         with torch.no_grad():
@@ -172,7 +180,7 @@ def make_update_of(way: str, spec: RunSpec, device: torch.device) -> Callable[[]
 
         return scripted
     if way == "layer":
-        layer = trial.model.core.to_plain().to(device)
+        layer = script_layer(trial.model.core).to(device)
         inputs = torch.randn(size, 2 * spec.task.length, layer.input_size, device=device)
         inputs.requires_grad_()
 

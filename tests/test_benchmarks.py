@@ -13,11 +13,11 @@ from processors import EMULATED, complaints, compute_everything, compute_on, is_
 from torch.nn import functional as F
 from updates import ScriptedNetwork, make_spec, script_update
 
+from oracle import PlainRNN
 from pernn.errors import ConfigError
 from pernn.kernels import find_kernels
 from pernn.lab.runs import RunSpec, build
 from pernn.lab.training.objective import DeviceBatch, batch_loss
-from pernn.models import PlainRNN
 
 CPU = torch.device("cpu")
 SHAPE = (16, 6, 5, 9)

@@ -32,23 +32,15 @@ def linear_cross_entropy(
         weight: Of the output layer.
         bias: Of the output layer.
         targets: Ids.
-        weights: Of each row in the mean, constants; all equal if absent.
+        weights: Of each row in the mean, without gradients; all equal if absent.
 
     Returns:
         Nats per row; a share in [0, 1], which carries no gradient. A target as likely as another id
         counts as hit.
 
     Raises:
-        ConfigError: If the targets are no integers, or the weights require gradients; in a second
-            derivative.
+        ConfigError: In a second derivative.
     """
-    if targets.is_floating_point():
-        raise ConfigError(f"targets is invalid: expected ids, got {targets.dtype}")
-    if weights is not None and weights.requires_grad:
-        raise ConfigError(
-            "weights is invalid: expected constants, got a tensor that requires gradients; "
-            "detach it, or use torch.nn.functional.cross_entropy"
-        )
     loss, hits = _LinearCrossEntropy.apply(  # type: ignore[no-untyped-call]
         states, weight, bias, targets.long(), weights
     )

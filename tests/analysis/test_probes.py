@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pernn.analysis import read_linearly
-from pernn.errors import ConfigError, MachineError
+from pernn.errors import MachineError
 
 DRAWN = np.random.default_rng(5)
 TOKENS, OTHERS = DRAWN.integers(5, size=(2, 2_000))
@@ -42,9 +42,3 @@ def test_without_scikit_learn_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.discriminant_analysis", None)
     with pytest.raises(MachineError, match="probes"):
         read_linearly(SLOTS, TOKENS)
-
-
-@pytest.mark.parametrize("states", [np.eye(8), np.full((8, 8), np.nan)])
-def test_a_label_per_sample_and_states_that_are_not_finite_are_refused(states):
-    with pytest.raises(ConfigError, match="finite states, and in each half more samples than"):
-        read_linearly(states, np.arange(8))

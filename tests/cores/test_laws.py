@@ -202,14 +202,6 @@ def test_project_is_additive_over_column_parts(kind, bias):
 
 
 @each_kind
-def test_projecting_outside_the_columns_is_refused(kind):
-    core = build(kind)
-    for width, offset in ((INPUT + 1, 0), (INPUT, 1), (1, INPUT), (1, -1)):
-        with pytest.raises(ConfigError, match="but the weights have 3 columns"):
-            core.project(draw(2, width), offset=offset)
-
-
-@each_kind
 @pytest.mark.parametrize("width", [INPUT - 1, INPUT + 1])
 def test_vectors_of_another_width_are_refused(kind, width):
     with pytest.raises(ConfigError, match=f"takes vectors of 3, got {width}"):

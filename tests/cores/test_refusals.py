@@ -15,26 +15,16 @@ PACKED = pack_sequence([torch.zeros(2, 3)])
     ("make", "said"),
     [
         (lambda: Elman(8, 16, 1, "relu"), "nonlinearity='relu' is not supported, only 'tanh'"),
-        (lambda: Elman(8, 16, 1, "tanh", True, False, 0.5), "dropout=0.5 is not supported"),
-        (lambda: LSTM(8, 16, 1, True, False, 0.5), "dropout=0.5 is not supported"),
-        (lambda: LSTM(8, 16, 1, True, False, 0.0, True), "bidirectional=True is not supported"),
+        (lambda: Elman(8, 16, 1, "tanh", True, False, 0.5), "dropout .* are not supported"),
+        (lambda: LSTM(8, 16, 1, True, False, 0.5), "dropout .* are not supported"),
+        (lambda: LSTM(8, 16, 1, True, False, 0.0, True), "bidirectional, .* are not supported"),
         (lambda: S4D(3, 4, state_size=7), "state_size must be even, got 7"),
         (lambda: S4D(3, 4, state_size=0), "state_size must be at least 1, got 0"),
         (lambda: CORES.validate({"kind": "s4d", "state_size": 7}), "state_size.*multiple of 2"),
         (lambda: LRU(3, 4, state_size=0), "state_size must be at least 1, got 0"),
-        (lambda: LRU(3, 4, radii=(0.9, 0.5)), r"radii 0 ≤ least < largest ≤ 1 .*\(0.9, 0.5\)"),
-        (lambda: LRU(3, 4, radii=(0.0, 1.1)), "radii 0 ≤ least"),
-        (lambda: LRU(3, 4, max_phase=0.0), "max_phase above 0"),
         (lambda: GatedDelta(3, 4, num_heads=3), "num_heads must divide hidden_size, got 3 and 4"),
         (lambda: GatedDelta(3, 4, num_heads=0), "num_heads must be at least 1, got 0"),
         (lambda: MinGRU(3, 4)(torch.zeros(1, 2, 3), (torch.zeros(2), torch.zeros(2))), "must hold"),
-        *(
-            (
-                lambda kind=kind: kind(3, 4)(torch.zeros(1, 2, 3), torch.zeros(1, 1, 4).double()),
-                r"state's type is invalid: expected torch\.float32, .* got torch\.float64",
-            )
-            for kind in (MinGRU, MinLSTM)
-        ),
     ],
 )
 def test_what_there_is_not_is_named(make, said):
@@ -45,9 +35,7 @@ def test_what_there_is_not_is_named(make, said):
 @pytest.mark.parametrize("kind", [Elman, GRU, LSTM, S4D, MinGRU, MinLSTM, LRU, GatedDelta])
 def test_what_pytorchs_layers_have_is_refused_by_name(kind):
     for option in ({"bidirectional": True}, {"dropout": 0.5}, {"proj_size": 2}):
-        ((name, value),) = option.items()
-        said = f"{kind.__name__}: {name}={value} is not supported; PositionEncoded wraps"
-        with pytest.raises(ConfigError, match=said):
+        with pytest.raises(ConfigError, match=f"{kind.__name__}: .* not supported; PositionEnc"):
             kind(3, 4, **option)
     kind(3, 4, bidirectional=False, dropout=0.0)
     with pytest.raises(TypeError, match="unexpected keyword argument 'bidirektional'"):

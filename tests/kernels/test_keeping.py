@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -54,7 +53,7 @@ def num_asked(compiler):
 
 
 def spoil(path, damage):
-    if damage in ("a foreign library", "a pipe", "a folder"):
+    if damage in ("a foreign library", "a pipe"):
         path.unlink()
     match damage:
         case "cut":
@@ -65,8 +64,6 @@ def spoil(path, damage):
             shutil.copy(np._core._multiarray_umath.__file__, path)
         case "a pipe":
             os.mkfifo(path)
-        case "a folder":
-            path.mkdir()
         case "a link":
             path.rename(path.with_name("elsewhere.so"))
             path.symlink_to("elsewhere.so")
@@ -78,7 +75,7 @@ def spoil(path, damage):
             os.chown(path, STRANGER, STRANGER)
 
 
-DAMAGE = ["cut", "zeros", "a foreign library", "a pipe", "a folder", "a link"]
+DAMAGE = ["cut", "zeros", "a foreign library", "a pipe", "a link"]
 DAMAGE += ["open to all", "no digest", pytest.param("a stranger's", marks=as_root)]
 
 
@@ -112,7 +109,7 @@ def test_many_at_once_compile_it_once_and_say_so(compiler, monkeypatch):
 
 def test_a_compiler_may_be_called_by_another_program(compiler, monkeypatch):
     monkeypatch.setattr(compilation, "try_out", lambda made: None)
-    monkeypatch.setenv("CXX", f"env 'WORD=a b' {os.environ['CXX']}")
+    monkeypatch.setenv("CXX", f"env WORD=a {os.environ['CXX']}")
     find_library(choose_recipe())
     assert num_asked(compiler) == 1
 
@@ -148,24 +145,6 @@ def test_a_library_that_kills_its_process_is_found_out_in_a_child(compiler):
         find_library(choose_recipe())
     cache = compiler.parent / "cache" / "pernn"
     assert [path.name for path in cache.iterdir()] == [".lock"]
-
-
-def test_where_nothing_may_be_executed_another_file_system_is_advised(compiler, monkeypatch):
-    program = compiler.parent / "python"
-    program.write_text("#!/bin/sh\necho OSError: one.so: failed to map segment >&2\nexit 1\n")
-    program.chmod(0o755)
-    monkeypatch.setattr(compilation.sys, "executable", str(program))
-    with pytest.raises(
-        CompilationError, match=r"XDG_CACHE_HOME to a folder .* another file system"
-    ):
-        find_library(choose_recipe())
-
-
-def test_without_setuptools_what_is_missing_is_named(compiler, monkeypatch):
-    monkeypatch.delitem(sys.modules, "torch.utils.cpp_extension", raising=False)
-    monkeypatch.setitem(sys.modules, "setuptools", None)
-    with pytest.raises(CompilationError, match="compiling needs setuptools: pip install it"):
-        find_library(choose_recipe())
 
 
 def test_a_sound_library_passes_the_child(compiler):

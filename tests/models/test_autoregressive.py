@@ -4,11 +4,12 @@ import torch
 
 from models import test_laws as laws
 from models.test_laws import BATCH, TIME
+from oracle import PlainRNN
 from pairs import pairwise
 from pernn.lab.cores import CORES
 from pernn.lab.interfaces import Decoder, SequenceModel
 from pernn.lab.tasks import TASKS
-from pernn.models import PlainRNN, PositionEncodedRNN, VectorRNN
+from pernn.models import PositionEncodedRNN, VectorRNN
 
 PLACES = [("none", {}), ("repeated_embedding", {})] + [
     (kind, {"combine": combine})

@@ -2,6 +2,7 @@
 
 import torch
 
+from oracle import plain_core
 from pairs import pairwise
 from pernn.lab.cores import CORES
 from pernn.lab.interfaces import SequenceModel
@@ -30,7 +31,7 @@ def draw(dtype=torch.float32):
 
 def plain(model, tokens):
     vectors = model.encoding.join(model.embedding(tokens[..., 0].long()))
-    outputs, _ = model.core.to_plain()(torch.cat([vectors, tokens[..., 1:]], dim=2))
+    outputs, _ = plain_core(model.core)(torch.cat([vectors, tokens[..., 1:]], dim=2))
     return model.output_layer(outputs)[:, -3:]
 
 

@@ -3,9 +3,10 @@
 import pytest
 import torch
 
+from oracle import PlainRNN
 from pernn.lab.cores import CORES
 from pernn.lab.training import PRESETS, TrainState
-from pernn.models import PlainRNN, PositionEncodedRNN, extend_vocabulary
+from pernn.models import PositionEncodedRNN, extend_vocabulary
 
 SIZES = {"embedding_size": 6, "hidden_size": 6, "num_positions": 20}
 

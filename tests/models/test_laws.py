@@ -10,11 +10,12 @@ import torch
 from torch.nn import functional as F
 
 from agreement import assert_agree, assert_as_exact
+from oracle import PlainRNN
 from pairs import pairwise
 from pernn.errors import ConfigError
 from pernn.lab.cores import CORES
 from pernn.lab.encodings import ENCODINGS
-from pernn.models import AutoregressiveRNN, PlainRNN, PositionEncodedRNN, VectorRNN
+from pernn.models import AutoregressiveRNN, PositionEncodedRNN, VectorRNN
 
 WIDTH, PHASE, HIDDEN, BATCH, TIME, QUERIES = 6, 4, 5, 3, 4, 3
 NETWORKS = {

@@ -5,9 +5,10 @@ import torch
 from torch import nn
 
 from models.test_laws import BATCH, HIDDEN, QUERIES, TIME, build, draw
+from oracle import PlainRNN
 from pernn import LSTM, PositionEncoded, PositionEncodedRNN, Sinusoidal
 from pernn.lab.cores import CORES
-from pernn.models import PlainRNN, VectorRNN
+from pernn.models import VectorRNN
 
 
 def test_both_paths_meet_at_the_number_of_tokens(monkeypatch):

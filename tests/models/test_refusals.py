@@ -6,11 +6,10 @@ from torch import nn
 from torch.nn.utils.rnn import pack_sequence
 
 from pernn import GRU, LSTM, S4D, PositionEncoded, PositionEncodedRNN, Sinusoidal
-from pernn.encodings import NoEncoding
 from pernn.errors import ConfigError
 from pernn.kernels import rounding_products
 from pernn.lab.cores import CORES
-from pernn.models import AutoregressiveRNN, CodedRNN, PlainRNN, VectorRNN, extend_vocabulary
+from pernn.models import AutoregressiveRNN, CodedRNN, VectorRNN, extend_vocabulary
 
 
 def network(core="lstm", **options):
@@ -22,15 +21,7 @@ def sized(core, **options):
 
 
 class Own(nn.Module):
-    """A core that computes nothing."""
-
-    input_size, hidden_size = 6, 5
-
-    def project(self, inputs, *, offset=0, bias=True):
-        return inputs
-
-    def recur(self, gates, state=None):
-        return gates, None
+    """A layer that does not say which axis is time."""
 
 
 USUAL, MORE, NONE = network(), network(num_extra_rows=3), network(num_extra_rows=0)
@@ -39,47 +30,44 @@ VECTOR = VectorRNN(3, "gru", hidden_size=8)
 CODED = CodedRNN(5, "gru", hidden_size=8, phase_size=4)
 WRAPPED = PositionEncoded(GRU(10, 8, batch_first=True), Sinusoidal(6))
 IDS, STATE, IN = torch.zeros(2, 5, dtype=torch.long), torch.zeros(1, 2, 16), r"ids must lie in 0 … "
-OUT = IN + r"15 \(16 is the query\), got "
 NO_TOKENS = [
     (torch.rand(5), r"got torch\.float32 of shape \(5,\)"),
     (torch.zeros(2, 5, dtype=torch.bool), r"got torch\.bool of shape \(2, 5\)"),
     (torch.tensor(3), r"got torch\.int64 of shape \(\)"),
     (torch.zeros(2, 3, 5, dtype=torch.long), r"got torch\.int64 of shape \(2, 3, 5\)"),
-    (torch.tensor([[3, 40]]), OUT + "40"),
-    (torch.tensor([[3, -1]]), OUT + "-1"),
-    (torch.tensor([[3, 16]]), rf"shape \(1, 2\): {OUT}16; num_q"),
-    (torch.tensor([16, 3, 1]), rf"shape \(3,\): {OUT}16; num_q"),
+    (torch.tensor([[3, 40]]), IN + "15, got 3 … 40"),
+    (torch.tensor([[3, -1]]), IN + "15, got -1 … 3"),
+    (torch.tensor([[3, 16]]), IN + "15, got 3 … 16"),
+    (torch.tensor([16, 3, 1]), IN + "15, got 1 … 16"),
 ]
 NO_PROMPT = [
-    (torch.tensor([[3, 40]]), IN + "1[56]"),
+    (torch.tensor([[3, 40]]), " 0 … 1[56]"),
     (torch.tensor([[True, False]]), r"got torch\.bool of shape \(1, 2\)"),
     (torch.rand(1, 2), r"got torch\.float32 of shape \(1, 2\)"),
-    (torch.tensor([3, 4]), r"prompt is .*\(batch, time\).* got .*\(2,\)"),
+    (torch.tensor([3, 4]), r"prompt .*\(batch, time\).* got .*\(2,\)"),
 ]
 CALLS = [
     *((lambda tokens=tokens: USUAL(tokens), said) for tokens, said in NO_TOKENS),
-    (lambda: MORE(torch.tensor([[18, 16, 3]])), r"0 … 15 or 17 … 18 \(16 is the query\), got 16"),
-    (lambda: NONE(torch.tensor([[16]])), "0 … 15, got 16"),
+    (lambda: MORE(torch.tensor([[18, 16, 3]])), "0 … 15, got 3 … 18"),
+    (lambda: NONE(torch.tensor([[16]])), "0 … 15, got 16 … 16"),
     (lambda: NONE(IDS, 2), "2 queries, but the embedding has no query row"),
-    (lambda: FED(torch.tensor([[3, 17, 3]]), num_scored=2), "0 … 15 or 16 … 16, got 17"),
+    (lambda: FED(torch.tensor([[3, 17, 3]]), num_scored=2), "0 … 15, got 3 … 17"),
     (lambda: FED(IDS, num_queries=2, num_scored=2), "fed outputs, not queries"),
     (lambda: FED(IDS), "fed outputs, not queries"),
     *((lambda ids=ids: USUAL.generate(ids, 2), said) for ids, said in NO_PROMPT),
     *((lambda ids=ids: FED.decode(ids, 2), said) for ids, said in NO_PROMPT),
-    (lambda: FED.decode(IDS, 0), "num_outputs must be at least 1, got 0"),
+    (lambda: FED.decode(IDS, 0), "at least one output, got .* and 0"),
     (lambda: FED.generate(IDS, 2), "told more than tokens"),
-    (lambda: NONE.generate(torch.tensor([[16]]), 2), "0 … 15$"),
+    (lambda: NONE.generate(torch.tensor([[16]]), 2), "expected ids 0 … 15"),
     (lambda: USUAL.generate(IDS[:1, :0], 2), "prompt is invalid"),
     (lambda: USUAL.generate(IDS, 0), "at least one token"),
     (lambda: USUAL.generate(IDS, 2, temperature=-1.0), "a temperature of at least 0"),
     (lambda: USUAL.generate(IDS, 2, temperature=float("nan")), "a temperature of at least 0"),
     (lambda: VECTOR(torch.zeros(1, 4, 5)), r"\(batch, time, 3\).*4, 5\)"),
     (lambda: VECTOR(torch.zeros(3)), r"expected vectors .*\(3,\)"),
-    (lambda: CODED(torch.full((2, 6, 5), 3.5)), "whole numbers"),
     (lambda: CODED(torch.zeros(3, 7, 4)), r"expected \(batch, time, 5\).*got \(3, 7, 4\)"),
     (lambda: CODED(torch.zeros(7, 5)), "ids beside their codes"),
     (lambda: CODED(torch.full((3, 7, 5), 6.0)), IN + "4"),
-    (lambda: CODED(torch.zeros(3, 7, 5), 2), "queries need codes: show them as id 5"),
     (lambda: USUAL(IDS, num_queries=-1), "num_queries is invalid"),
     (
         lambda: USUAL(IDS, position_offset=torch.tensor([0, 1])),
@@ -91,14 +79,6 @@ CALLS = [
         "position_offset is missing: .*position_offset=0",
     ),
     (lambda: WRAPPED(torch.zeros(2, 5, 4), position_offset=-1), "at least 0, got -1"),
-    (lambda: Sinusoidal(6)(torch.zeros(4)), "vectors' shape is invalid"),
-    *(
-        (
-            lambda layer=layer: PositionEncoded(layer(9, 5), Sinusoidal(4))(torch.zeros(1, 2, 6)),
-            "input_size is invalid: expected 10, the 6 .*, got 9",
-        )
-        for layer in (LSTM, nn.LSTM)
-    ),
     *(
         (lambda call=call: call(pack_sequence([torch.zeros(2, 4)])), "takes vectors of 3, got 4")
         for call in (GRU(3, 4), S4D(3, 4))
@@ -115,16 +95,16 @@ def test_what_a_network_cannot_read_is_named(call, said):
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: PositionEncodedRNN(1), "vocab_size must be at least 2, got 1"),
-        (lambda: VectorRNN(0), "at least one component, got 0"),
-        (lambda: network(num_extra_rows=-1), "num_extra_rows must be at least 0, got -1"),
-        (lambda: PositionEncodedRNN(8, hidden_size=0), "hidden_size is .* at least 1, got 0"),
-        (lambda: PositionEncodedRNN(8, embedding_size=0), "embedding_size is .* at least 1, got 0"),
-        (lambda: network("lstn"), r"no kind 'lstn', did you mean 'lstm'\?"),
+        (lambda: PositionEncodedRNN(1), "expected vocab_size of at least 2 .*, got 1 and 1"),
+        (lambda: VectorRNN(0), "at least one component .*, got vocab_size=0"),
+        (lambda: VectorRNN(3, num_extra_rows=2), "no extra rows, got .*num_extra_rows=2"),
+        (lambda: network(num_extra_rows=-1), "num_extra_rows of at least 0, got 16 and -1"),
+        (lambda: PositionEncodedRNN(8, embedding_size=4, hidden_size=0), "hidden_size must be at"),
+        (lambda: network("lstn"), r"no kind 'lstn' \(known: elman, gru, lstm,"),
         (lambda: network(encoding="sine"), "no kind 'sine'"),
         (
             lambda: sized(GRU(6, 8)),
-            "takes vectors of 6, but .* encoding together have 10: build it with input_size=10",
+            "takes vectors of 6, but .* together have 10: build it with input_size=10",
         ),
         (
             lambda: AutoregressiveRNN(9, LSTM(10, 5), embedding_size=6),
@@ -136,10 +116,6 @@ def test_what_a_network_cannot_read_is_named(call, said):
         (
             lambda: sized("gru", num_positions=9),
             "num_positions is invalid: expected with an encoding given by",
-        ),
-        (
-            lambda: PlainRNN(PositionEncodedRNN(9, Own(), NoEncoding(), embedding_size=6)),
-            "core Own",
         ),
         (lambda: extend_vocabulary(sized("gru"), 8), "more than the 9 ids"),
         (lambda: extend_vocabulary(sized("gru"), 9), "more than the 9 ids"),

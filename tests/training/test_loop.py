@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from oracle import PlainRNN
 from pernn.errors import CorruptError, TrialError
 from pernn.lab.cores import CORES
 from pernn.lab.runs import RunSpec, Trial, build
@@ -21,7 +22,6 @@ from pernn.lab.training import (
     computing,
     evaluate,
 )
-from pernn.models import PlainRNN
 from tiny import tiny
 
 CPU = torch.device("cpu")

@@ -9,11 +9,7 @@ from .recall import RecallErrors as RecallErrors, recall_errors as recall_errors
 from .similarities import KINDS as KINDS
 
 if TYPE_CHECKING:
-    from .comparison import (
-        Comparison as Comparison,
-        compare_jacobians as compare_jacobians,
-        similarity as similarity,
-    )
+    from .comparison import Comparison as Comparison, compare_jacobians as compare_jacobians
     from .descent import gradient_noise as gradient_noise, lead as lead
     from .jacobians import jacobian as jacobian, linearise as linearise
     from .linearisation import Linearisation as Linearisation, Projecting as Projecting

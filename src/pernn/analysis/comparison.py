@@ -53,23 +53,6 @@ class Comparison:
         return KINDS[kind](self.dots, self.first_norms, self.second_norms)
 
 
-def similarity(
-    first: Float[Tensor, "pairs rows state"],
-    second: Float[Tensor, "pairs rows state"],
-    kind: str = "similarity",
-) -> Float64[np.ndarray, " pairs"]:
-    """Compare given Jacobians pair by pair, by a kind of `KINDS`.
-
-    Raises:
-        ConfigError: If there is no such kind.
-    """
-    left, right = first.double(), second.double()
-    norms = [torch.linalg.vector_norm(side, dim=2) for side in (left, right)]
-    numbers = [_numpy(part) for part in ((left * right).sum(2), *norms)]
-    empty = np.zeros(len(first))
-    return Comparison(numbers[0], numbers[1], numbers[2], empty, empty, empty).similarity(kind)
-
-
 def compare_jacobians(
     core: Recurrence,
     first: Float[Tensor, "pairs time gate"],
@@ -78,7 +61,6 @@ def compare_jacobians(
     target: int,
     *,
     memory_budget: int = 2**29,
-    closed: bool = True,
 ) -> Comparison:
     """Compare the Jacobians of two sequences each, pair by pair.
 
@@ -89,7 +71,6 @@ def compare_jacobians(
         source: Step after which the state is taken, counted from 1.
         target: Step of the outputs.
         memory_budget: Bytes that may be worked with. Sequences and rows are divided accordingly.
-        closed: Whether to use a closed form where there is one.
 
     Raises:
         ConfigError: If the sides are not alike, or there are no such steps.
@@ -99,7 +80,7 @@ def compare_jacobians(
             "the two sides must be equally many sequences of one length, at least one; "
             f"got {tuple(first.shape)} and {tuple(second.shape)}"
         )
-    per_sequence, per_row = choose_form(core, closed=closed).footprint(core, first, target - source)
+    per_sequence, per_row = choose_form(core).footprint(core, first, target - source)
     # Beside the rows: their Gram matrix, one more product of the kind, one pair in float64.
     width = per_row // first.itemsize
     gram = min(width, WIDEST_SPECTRUM * core.hidden_size) ** 2 * first.itemsize
@@ -109,7 +90,7 @@ def compare_jacobians(
     parts = []
     for start, end in even_blocks(len(first), num_sequences // 2):
         gates = torch.cat([first[start:end], second[start:end]])
-        linear = linearise(core, gates, source, target, closed=closed)
+        linear = linearise(core, gates, source, target)
         with exact_products():
             parts.append(_compare(linear, num_rows))
     return Comparison(*(np.concatenate(values) for values in zip(*parts, strict=True)))

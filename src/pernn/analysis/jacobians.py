@@ -1,5 +1,7 @@
 """A core's Jacobian: a closed form if known, else autograd's."""
 
+from typing import Any
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -7,26 +9,24 @@ from torch import Tensor
 from pernn.cores import Core, Recurrence
 
 from .fallback import AutogradJacobian
-from .linearisation import Form, Gates, Linearisation, divide_work, even_blocks, exact_products
+from .linearisation import Gates, Linearisation, divide_work, even_blocks, exact_products
 from .pairing import check_steps
 from .products import ProductJacobian
 
 
-def choose_form(core: Recurrence, *, closed: bool = True) -> Form:
-    """Return a core's closed form, else autograd's.
+def choose_form(core: Recurrence) -> Any:
+    """Return the class of a core's closed form, else autograd's.
 
     What a class inherits does not count: a subclass may compute something else.
     """
-    own = vars(type(core)) if closed else {}
+    own = vars(type(core))
     if "factors" in own:
         return ProductJacobian
     found = core.linearisation() if isinstance(core, Core) and "linearisation" in own else None
     return AutogradJacobian if found is None else found
 
 
-def linearise(
-    core: Recurrence, gates: Gates, source: int, target: int, *, closed: bool = True
-) -> Linearisation:
+def linearise(core: Recurrence, gates: Gates, source: int, target: int) -> Linearisation:
     """Linearise outputs of step `target` in the state after step `source`.
 
     Args:
@@ -34,14 +34,14 @@ def linearise(
         gates: Projected inputs of all steps; those after `target` do not matter.
         source: Step after which the state is taken, counted from 1.
         target: Step of the outputs.
-        closed: Whether to use a closed form where there is one.
 
     Raises:
         ConfigError: If there are no such steps.
     """
     check_steps(source, target, gates.shape[1])
     with exact_products():
-        return choose_form(core, closed=closed)(core, gates, source, target)
+        found: Linearisation = choose_form(core)(core, gates, source, target)
+        return found
 
 
 def jacobian(
@@ -51,7 +51,6 @@ def jacobian(
     target: int,
     *,
     memory_budget: int = 2**29,
-    closed: bool = True,
 ) -> Float[Tensor, "batch rows state"]:
     """Return Jacobians of one step's outputs in an earlier latent state.
 
@@ -66,7 +65,6 @@ def jacobian(
         source: Step after which the state is taken, counted from 1.
         target: Step of the outputs, those of the top layer.
         memory_budget: Bytes that may be worked with, beside the result.
-        closed: Whether to use a closed form where there is one.
 
     Raises:
         ConfigError: If there are no such steps.
@@ -77,13 +75,13 @@ def jacobian(
         >>> tuple(jacobian(core, core.project(torch.zeros(2, 5, 4)), 1, 5).shape)
         (2, 8, 16)
     """
-    per_sequence, per_row = choose_form(core, closed=closed).footprint(core, gates, target - source)
+    per_sequence, per_row = choose_form(core).footprint(core, gates, target - source)
     num_sequences, num_rows = divide_work(
         per_sequence, per_row, core.hidden_size, max(2, len(gates)), memory_budget
     )
     blocks = []
     for start, end in even_blocks(len(gates), num_sequences):
-        linear = linearise(core, gates[start:end], source, target, closed=closed)
+        linear = linearise(core, gates[start:end], source, target)
         with exact_products():
             parts = []
             for first, last in even_blocks(core.hidden_size, num_rows):

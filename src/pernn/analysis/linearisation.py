@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -52,19 +52,6 @@ class Linearisation(Protocol):
 
     def expand(self, rows: Rows) -> Float[Tensor, "batch rows state"]:
         """Return rows in the coordinates of the flattened state."""
-        ...
-
-
-@runtime_checkable
-class Form(Protocol):
-    """A class of linearisations, with the memory that they need."""
-
-    def __call__(self, core: Any, gates: Tensor, source: int, target: int, /) -> Linearisation:
-        """Linearise the outputs of step `target` in the state after step `source`."""
-        ...
-
-    def footprint(self, core: Any, gates: Tensor, num_factors: int, /) -> tuple[int, int]:
-        """Return bytes per sequence and per row, `num_steps` steps back."""
         ...
 
 

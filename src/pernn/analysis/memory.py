@@ -55,11 +55,8 @@ def input_gradients(
         moved = gates.new_zeros(*gates.shape[:2], size).requires_grad_()
         # Whatever a projection adds to its inputs is in the gates already.
         change = core.project(moved, bias=False) - core.project(torch.zeros_like(moved), bias=False)
-        if change.shape != gates.shape:
-            raise ConfigError(
-                f"{type(core).__name__}.project: expected shape {tuple(gates.shape)} of inputs "
-                f"with the first {size} features alone, got {tuple(change.shape)}"
-            )
+        if change.shape != gates.shape:  # one number would be added to all
+            raise ConfigError(f"{type(core).__name__}.project takes no first {size} features alone")
         outputs, _ = core.recur(gates.detach() + change)
         squares = gates.new_zeros(gates.shape[:2])
         precise = torch.zeros_like(squares, dtype=torch.float64)
@@ -143,7 +140,6 @@ def perturb(network: Network, share: float, generator: torch.Generator) -> Netwo
     noisy = copy.deepcopy(network)
     with torch.no_grad():
         for weight in noisy.parameters():
-            kind = torch.complex64 if weight.is_complex() else torch.float32
-            noise = torch.randn(weight.shape, generator=generator, dtype=kind).to(weight)
-            weight.add_(share * weight.abs().square().mean().sqrt() * noise)
+            noise = torch.randn(weight.shape, generator=generator).to(weight)
+            weight.add_(share * weight.square().mean().sqrt() * noise)
     return noisy

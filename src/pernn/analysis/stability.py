@@ -49,9 +49,7 @@ class Stability:
         return table
 
 
-def gradient_stability(
-    model: Projecting, pairs: Pairs, *, memory_budget: int = 2**29, closed: bool = True
-) -> Stability:
+def gradient_stability(model: Projecting, pairs: Pairs, *, memory_budget: int = 2**29) -> Stability:
     """Compare the gradients of both sequences of every pair.
 
     Always in float32 or better: lower precisions are raised in a copy. The same call gives the
@@ -62,7 +60,6 @@ def gradient_stability(
             `project` and `core`.
         pairs: Sequences, and the steps between which gradients are taken.
         memory_budget: Bytes that may be worked with.
-        closed: Whether to use a closed form where there is one.
 
     Returns:
         All measures of all pairs.
@@ -94,7 +91,6 @@ def gradient_stability(
         source=pairs.source,
         target=pairs.target,
         memory_budget=int(memory_budget * (1 - SHARE_OF_INPUTS)),
-        closed=closed,
     )
 
     def project(tokens: np.ndarray) -> Tensor:

@@ -1,15 +1,13 @@
 """Somebody's own layer as a core, without a word about projections."""
 
-from copy import deepcopy
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pernn.errors import ConfigError
 
-from .core import Core, check_columns
+from .core import Core
 from .projected import Projected
 
 
@@ -25,7 +23,7 @@ class Adapted(Core):
             to go on from.
 
     Raises:
-        ConfigError: If the layer lacks one of them, is not batch first, or reads backwards too.
+        ConfigError: If the layer lacks one of them, or is not batch first.
     """
 
     def __init__(self, layer: nn.Module) -> None:
@@ -40,19 +38,19 @@ class Adapted(Core):
                 f"core {type(layer).__name__} is invalid: expected (batch, time, input), got "
                 "batch_first=False; build it with batch_first=True"
             )
-        if getattr(layer, "bidirectional", False):
-            raise ConfigError(
-                f"core {type(layer).__name__} is invalid: expected one that reads forwards only, "
-                "got bidirectional=True"
-            )
         super().__init__(inputs, hidden)
         self.layer, self.gate_size = layer, self.input_size
 
     def project(self, inputs: Tensor, *, offset: int = 0, bias: bool = True) -> Tensor:
-        """Put features at their place, and zeros at all others."""
-        width = inputs.shape[-1]
-        check_columns(self.layer, offset, width, self.input_size)
-        return F.pad(inputs, (offset, self.input_size - offset - width))
+        """Put features at their place, and zeros at all others.
+
+        Raises:
+            ConfigError: If there are not that many features.
+        """
+        left = self.input_size - offset - inputs.shape[-1]
+        if left < 0:  # padding would cut features
+            raise ConfigError(f"{type(self.layer).__name__}: takes {self.input_size} features")
+        return F.pad(inputs, (offset, left))
 
     def recur(
         self, gates: Tensor | Projected, state: Any = None, *, num_outputs: int | None = None
@@ -75,13 +73,4 @@ class Adapted(Core):
                 f"outputs {expected} and a state, got {shape}"
             )
         outputs, final = found
-        if outputs.dtype == torch.float64 != inputs.dtype:
-            raise ConfigError(
-                f"core {type(self.layer).__name__} is invalid: expected outputs of {inputs.dtype} "
-                f"from forward, got {outputs.dtype}"
-            )
         return outputs if num_outputs is None else outputs[:, -num_outputs:], final
-
-    def to_plain(self) -> nn.Module:
-        """Make a copy of the layer: it is plain."""
-        return deepcopy(self.layer)

@@ -16,9 +16,6 @@ from pernn.kernels import linear
 
 from .projected import Projected
 
-FOREIGN = ("bidirectional", "dropout", "proj_size")
-"""Options of PyTorch's layers that our cores lack."""
-
 
 @runtime_checkable
 class Recurrence(Protocol):
@@ -52,12 +49,13 @@ class Core(nn.Module):
         num_layers: Number of stacked layers.
         batch_first: Whether `forward` takes and returns `(batch, time, …)`; true unless a core
             says otherwise.
-        options: Further options of PyTorch's layers; refused unless they are off.
+        bidirectional: Must be false, here and in every core.
+        dropout: Must be 0.
+        proj_size: Must be 0.
 
     Raises:
         ConfigError: If a size is not positive, or dropout, a projection or a second direction is
             asked for.
-        TypeError: If PyTorch has no such option either.
     """
 
     gate_size: int
@@ -72,18 +70,16 @@ class Core(nn.Module):
         num_layers: int = 1,
         *,
         batch_first: bool = True,
-        **options: Any,
+        bidirectional: bool = False,
+        dropout: float = 0.0,
+        proj_size: int = 0,
     ) -> None:
         super().__init__()
-        name = type(self).__name__
-        for option, value in options.items():
-            if option not in FOREIGN:
-                raise TypeError(f"{name}: unexpected keyword argument {option!r}")
-            if value:
-                raise ConfigError(
-                    f"{name}: {option}={value} is not supported; PositionEncoded wraps PyTorch's "
-                    "own layers, which have it"
-                )
+        if bidirectional or dropout or proj_size:
+            raise ConfigError(
+                f"{type(self).__name__}: bidirectional, dropout and proj_size are not supported; "
+                "PositionEncoded wraps PyTorch's own layers, which have them"
+            )
         check_sizes(self, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
         self.batch_first = batch_first
@@ -104,18 +100,13 @@ class Core(nn.Module):
 
         Returns:
             What `recur` takes.
-
-        Raises:
-            ConfigError: If there are not that many features.
         """
         entry, width = self.input_map(), inputs.shape[-1]
         if entry is not None and bias and width == self.input_size and not offset:
             whole: Tensor = entry(inputs)
             return whole
         weight, shift = self.input_weights(bias=bias)
-        columns = weight.shape[1]
-        check_columns(self, offset, width, columns)
-        if offset or width != columns:
+        if offset or width != weight.shape[1]:
             weight = weight[:, offset : offset + width]
         return linear(inputs, weight, shift)
 
@@ -247,22 +238,11 @@ class Core(nn.Module):
                 f"{type(self).__name__}: takes vectors of {self.input_size}, got {width}"
             )
 
-    def to_plain(self) -> nn.Module:
-        """Make the textbook's layer with a copy of the weights.
-
-        Returns:
-            A module `(batch, time, input) → (batch, time, hidden), state`: the oracle of tests.
-
-        Raises:
-            ConfigError: If none is known.
-        """
-        raise ConfigError(f"no plain twin is known of the core {type(self).__name__}")
-
     def linearisation(self) -> Any:
         """Return the class of the Jacobian's closed form, if there is one.
 
         `None` means autograd, row by row: right for every core, but slow. A subclass may compute
-        something else, so the class itself must have this method. See `pernn.analysis.Form`.
+        something else, so the class itself must have this method.
         """
         return None
 
@@ -322,19 +302,6 @@ def check_sizes(core: nn.Module, **sizes: int) -> None:
     for name, value in sizes.items():
         if value < 1:
             raise ConfigError(f"{type(core).__name__}: {name} must be at least 1, got {value}")
-
-
-def check_columns(core: nn.Module, offset: int, width: int, columns: int) -> None:
-    """Refuse features that the input does not have.
-
-    Raises:
-        ConfigError: If there is one.
-    """
-    if not 0 <= offset <= columns - width:
-        raise ConfigError(
-            f"{type(core).__name__}: inputs cover features {offset} … {offset + width - 1}, "
-            f"but the weights have {columns} columns"
-        )
 
 
 def _is_linear(layer: nn.Linear) -> bool:

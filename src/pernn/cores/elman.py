@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from pernn.errors import ConfigError
 
 from .recurrent import LayerFactors, RecurrentCore
-from .scanning import add_product, factors_of, first_order, recurrent_gradient
+from .scanning import add_product, factors_of, recurrent_gradient, refuse_second
 
 
 class Elman(RecurrentCore):
@@ -96,8 +96,8 @@ class _Scan(torch.autograd.Function):
         return outputs
 
     @staticmethod
-    @first_order
     def backward(ctx: Any, grad_outputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        refuse_second()
         outputs, hidden, weight = ctx.saved_tensors
         factor = ctx.factor
         recurrent = factor(weight)

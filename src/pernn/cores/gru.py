@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .recurrent import LayerFactors, RecurrentCore
-from .scanning import add_product, factors_of, first_order, recurrent_gradient
+from .scanning import add_product, factors_of, recurrent_gradient, refuse_second
 
 
 class GRU(RecurrentCore):
@@ -110,8 +110,8 @@ class _Scan(torch.autograd.Function):
         return outputs
 
     @staticmethod
-    @first_order
     def backward(ctx: Any, grad_outputs: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        refuse_second()
         active, raw, outputs, weight, hidden = ctx.saved_tensors
         factor = ctx.factor
         recurrent = factor(weight)

@@ -15,7 +15,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pernn.errors import ConfigError
 from pernn.kernels import linear
 
 from .core import Linear, check_sizes
@@ -32,20 +31,10 @@ class LRULayer(Layer):
         input_size: Width of one input vector.
         hidden_size: Width of one output.
         state_size: Complex numbers in the state, N.
-        radii: Least and largest |λ| at first.
-        max_phase: Largest angle of λ at first, in radians.
     """
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        state_size: int,
-        radii: tuple[float, float],
-        max_phase: float,
-    ) -> None:
+    def __init__(self, input_size: int, hidden_size: int, state_size: int) -> None:
         super().__init__(input_size, 2 * state_size + hidden_size, state_size, 2)
-        self.radii, self.max_phase = radii, max_phase
         self.log_decay = nn.Parameter(torch.empty(state_size))
         """ν: |λ| = exp(−exp(ν))."""
         self.log_phase = nn.Parameter(torch.empty(state_size))
@@ -57,7 +46,7 @@ class LRULayer(Layer):
         self.mix = Linear(hidden_size, 2 * hidden_size, draw=False)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw λ uniformly from a ring, B, C, D from normals.
+        """Draw λ uniformly from the unit disc, B, C, D from normals.
 
         γ = √(1 − |λ|²).
         """
@@ -69,13 +58,10 @@ class LRULayer(Layer):
             self.enter.weight[: 2 * size].normal_(std=(2 * columns) ** -0.5, generator=generator)
             self.enter.weight[2 * size :].normal_(std=columns**-0.5, generator=generator)
             self.readout.normal_(std=size**-0.5, generator=generator)
-            least, most = (radius**2 for radius in self.radii)
             # Neither logarithm is of zero: `rand` gives no one.
-            squares = most - (most - least) * torch.rand(size, generator=generator)
+            squares, turns = (1 - torch.rand(size, generator=generator) for _ in range(2))
             self.log_decay.copy_((-0.5 * squares.clamp(max=1 - 1e-7).log()).log())
-            self.log_phase.copy_(
-                (self.max_phase * (1 - torch.rand(size, generator=generator))).log()
-            )
+            self.log_phase.copy_((2 * math.pi * turns).log())
             self.log_scale.copy_(0.5 * torch.log1p(-squares.clamp(max=1 - 1e-7)))
 
     def forward(self, gates: Gates, state: Tensor, num_outputs: int) -> tuple[Outputs, Tensor]:
@@ -103,13 +89,10 @@ class LRU(Stacked):
         hidden_size: Width of one output.
         num_layers: Number of stacked layers.
         state_size: Complex numbers in a layer's state, N; `hidden_size` if absent.
-        radii: Least and largest |λ| at first, in 0 … 1.
-        max_phase: Largest angle of λ at first, in radians; small ones suit long sequences.
         rest: `batch_first`, true by default, `device`, `dtype` and `generator`, as in `S4D`.
 
     Raises:
-        ConfigError: If a size is not positive, there are no such radii, or dropout or a second
-            direction is asked for.
+        ConfigError: If a size is not positive, or dropout or a second direction is asked for.
 
     Differs: From the authors' blocks in that B and D read the input itself, without an encoder
         before them, D is a matrix, one learning rate serves all parameters, and there is neither
@@ -130,20 +113,13 @@ class LRU(Stacked):
         num_layers: int = 1,
         *,
         state_size: int | None = None,
-        radii: tuple[float, float] = (0.0, 1.0),
-        max_phase: float = 2 * math.pi,
         **rest: Any,
     ) -> None:
         state_size = hidden_size if state_size is None else state_size
         check_sizes(self, state_size=state_size)
-        if not 0 <= radii[0] < radii[1] <= 1 or max_phase <= 0:
-            raise ConfigError(
-                "LRU: expected radii 0 ≤ least < largest ≤ 1 and max_phase above 0, got "
-                f"{radii} and {max_phase}"
-            )
-        self.state_size, self.radii, self.max_phase = state_size, radii, max_phase
+        self.state_size = state_size
         super().__init__(input_size, hidden_size, num_layers, **rest)
 
     def make_layer(self, input_size: int) -> LRULayer:
         """Make a layer for inputs of a width."""
-        return LRULayer(input_size, self.hidden_size, self.state_size, self.radii, self.max_phase)
+        return LRULayer(input_size, self.hidden_size, self.state_size)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .recurrent import LayerFactors, RecurrentCore
-from .scanning import add_product, factors_of, first_order, recurrent_gradient
+from .scanning import add_product, factors_of, recurrent_gradient, refuse_second
 
 
 class LSTM(RecurrentCore):
@@ -104,10 +104,10 @@ class _Scan(torch.autograd.Function):
         return outputs, memory.clone()
 
     @staticmethod
-    @first_order
     def backward(
         ctx: Any, grad_outputs: Tensor, grad_memory: Tensor
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        refuse_second()
         active, cells, squashed, outputs, weight, hidden, cell = ctx.saved_tensors
         factor = ctx.factor
         recurrent = factor(weight)

@@ -72,7 +72,6 @@ class RecurrentCore(Core):
         device: Where the weights go once they are drawn.
         dtype: Their type there.
         generator: Source of the initial weights; PyTorch's default generator if absent.
-        options: Refused.
 
     Raises:
         ConfigError: If a size is not positive, or dropout, a projection or a second direction is
@@ -102,10 +101,16 @@ class RecurrentCore(Core):
         dtype: torch.dtype | None = None,
         *,
         generator: torch.Generator | None = None,
-        **options: Any,
     ) -> None:
-        options |= {"dropout": dropout, "bidirectional": bidirectional, "proj_size": proj_size}
-        super().__init__(input_size, hidden_size, num_layers, batch_first=batch_first, **options)
+        super().__init__(
+            input_size,
+            hidden_size,
+            num_layers,
+            batch_first=batch_first,
+            bidirectional=bidirectional,
+            dropout=dropout,
+            proj_size=proj_size,
+        )
         self.bias = bias
         self.dropout, self.bidirectional, self.proj_size = dropout, bidirectional, proj_size
         self.gate_size = rows = self.num_gates * hidden_size
@@ -280,12 +285,8 @@ class RecurrentCore(Core):
     ) -> tuple[Float[Tensor, "scored batch hidden"], tuple[Tensor, ...]]:
         """Run one layer: by the compiled kernels where there are any and they fit."""
         weight, kind = self.weight("hh", layer), type(self).__dict__.get("kernel")
-        parts = (inputs.table, inputs.encodings, *(state or ()))
-        if (
-            kind is not None
-            # Of one on `meta`, PyTorch would make up the kernel's result.
-            and all(part is None or part.device == weight.device for part in parts)
-            and kernels_fit(inputs.table, weight, steps=inputs.num_steps, batch=inputs.batch)
+        if kind is not None and kernels_fit(
+            inputs.table, weight, steps=inputs.num_steps, batch=inputs.batch
         ):
             return scan(kind, inputs, weight, self.bias_hn(layer), state, num_outputs)
         self._check_export(inputs.num_steps)
@@ -338,22 +339,8 @@ class RecurrentCore(Core):
         """
         raise NotImplementedError(f"{type(self).__name__} has no factors")
 
-    def to_plain(self) -> nn.RNNBase:
-        """Make PyTorch's layer, batch first."""
-        module = self.to_torch()
-        module.batch_first = True
-        return module
-
     def to_torch(self) -> nn.RNNBase:
-        """Make PyTorch's module with a copy of the weights.
-
-        Raises:
-            ConfigError: If PyTorch has none.
-        """
-        if not hasattr(self, "reference"):
-            raise ConfigError(
-                f"no plain twin is known of the core {type(self).__name__}: it names no `reference`"
-            )
+        """Make PyTorch's module with a copy of the weights."""
         module = self.reference(
             self.input_size,
             self.hidden_size,
@@ -404,12 +391,6 @@ class RecurrentCore(Core):
         super()._apply(*args, **options)  # type: ignore[no-untyped-call]
         self.flatten_parameters()
         return self
-
-    def extra_repr(self) -> str:
-        """Return sizes and non-default options, as PyTorch's modules do."""
-        bias = "" if self.bias else ", bias=False"
-        batch_first = ", batch_first=True" if self.batch_first else ""
-        return f"{super().extra_repr()}{bias}{batch_first}"
 
 
 def _is_for_cudnn(weight: Tensor) -> bool:

@@ -9,7 +9,6 @@ Source: Gu, Gupta, Goel and Ré (2022), "On the parameterization and initializat
 state space models": S4D-Lin, zero-order hold, B = 1.
 """
 
-from copy import deepcopy
 from typing import Any, Literal, cast, get_args
 
 import torch
@@ -153,17 +152,7 @@ class S4D(Core):
         compiles = torch.compiler.is_compiling()
         return "fft" if compiles or num_steps > TOEPLITZ_STEPS else "toeplitz"
 
-    def to_plain(self) -> "S4D":
-        """Make a copy that goes step by step."""
-        twin = deepcopy(self)
-        twin.method, twin.batch_first = "recurrence", True
-        return twin
-
     def linearisation(self) -> type[StateSpaceJacobian] | None:
         """Return the closed form of a single layer."""
         is_known = self.num_layers == 1 and type(self.layers[0].mix) is Linear
         return StateSpaceJacobian if is_known else None
-
-    def extra_repr(self) -> str:
-        """Return the sizes for `repr`, as PyTorch's modules do."""
-        return f"{super().extra_repr()}, state_size={self.state_size}, method={self.method!r}"

@@ -1,8 +1,7 @@
 """Elman, GRU and LSTM over all steps, by compiled kernels."""
 
 from collections.abc import Callable
-from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,27 +17,21 @@ COLUMNS = (64, 32, 16)
 """Columns of a panel on the way back."""
 LEAST_STEPS = 2
 """For a single step, rearranging the weights costs more than it saves."""
-Args = ParamSpec("Args")
-Gradients = TypeVar("Gradients")
 
 
-def first_order(backward: Callable[Args, Gradients]) -> Callable[Args, Gradients]:
+def refuse_second() -> None:
     """Refuse to differentiate a hand-written backward pass again.
 
     PyTorch's `once_differentiable` lets a second derivative through in silence, without the
     recurrence's share, whenever the incoming gradient is a constant.
+
+    Raises:
+        ConfigError: If it is about to be.
     """
-
-    @wraps(backward)
-    def checked(*args: Args.args, **options: Args.kwargs) -> Gradients:
-        if torch.is_grad_enabled():
-            raise ConfigError(
-                "the cores of pernn have no second derivative (create_graph=True): "
-                "use core.to_torch()"
-            )
-        return backward(*args, **options)
-
-    return checked
+    if torch.is_grad_enabled():
+        raise ConfigError(
+            "the cores of pernn have no second derivative (create_graph=True): use core.to_torch()"
+        )
 
 
 def factors_of(weight: Tensor) -> Callable[[Tensor], Tensor]:
@@ -167,10 +160,10 @@ class _Scan(torch.autograd.Function):
         return outputs[shape.num_steps - num_outputs :], memory
 
     @staticmethod
-    @first_order
     def backward(
         ctx: Any, grad_outputs: Tensor | None, grad_cell: Tensor | None
     ) -> tuple[Tensor | None, ...]:
+        refuse_second()
         table, tokens, weight, bias_hn, hidden, cell, outputs, cells, saved = ctx.saved_tensors
         if grad_outputs is None:
             grad_outputs = outputs.new_zeros(1, *outputs.shape[1:])

@@ -1,14 +1,10 @@
 """Stacks of layers that are modules: their state and step form."""
 
-from copy import deepcopy
 from typing import Any, cast
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-
-from pernn.errors import ConfigError
-from pernn.kernels import autocast_dtype
 
 from .core import Core, Linear
 from .projected import Projected
@@ -61,8 +57,6 @@ class Stacked(Core):
 
     state_axes: str
     """Names of the state's axes after layers and batch."""
-    goes_by_steps: bool = False
-    """Whether layers are shown one step at a time, as the definition has it."""
 
     def __init__(
         self,
@@ -120,7 +114,7 @@ class Stacked(Core):
             The top layer's outputs, and the final state of every layer.
 
         Raises:
-            ConfigError: If there is no time step, or the state has another shape or type.
+            ConfigError: If there is no time step, or the state has another shape.
         """
         values = gates.gates() if isinstance(gates, Projected) else gates.transpose(0, 1)
         num_steps, batch = values.shape[:2]
@@ -132,35 +126,11 @@ class Stacked(Core):
             state = values.new_zeros(expected, dtype=dtype)
         else:
             (state,) = self._check_state(state, [expected], self.state_axes)
-            if state.dtype != dtype and not autocast_dtype(values.device.type):
-                raise ConfigError(
-                    f"{type(self).__name__}: the state's type is invalid: expected {dtype}, as the "
-                    f"weights are, got {state.dtype}; convert it with .to()"
-                )
-        if not self.goes_by_steps:
-            values, state = self._run(
-                values, state, num_steps if num_outputs is None else num_outputs
-            )
-            return values.transpose(0, 1), state
-        outputs = []
-        for step in values.split(1):
-            output, state = self._run(step, state, 1)
-            outputs.append(output)
-        values = torch.cat(outputs if num_outputs is None else outputs[-num_outputs:])
-        return values.transpose(0, 1), state
-
-    def _run(self, values: Tensor, state: Tensor, num_outputs: int) -> tuple[Tensor, Tensor]:
-        """Run all layers from projected inputs, time first."""
         finals = []
         for index, layer in enumerate(self._layers):
+            is_last = index == self.num_layers - 1
+            count = num_outputs if is_last and num_outputs is not None else num_steps
             gates = layer.enter(values) if index else values
-            count = num_outputs if index == self.num_layers - 1 else values.shape[0]
-            values, final = layer(gates.to(state.dtype), state[index], count)
+            values, final = layer(gates.to(dtype), state[index].to(dtype), count)
             finals.append(final)
-        return values, torch.stack(finals)
-
-    def to_plain(self) -> "Stacked":
-        """Make a copy that goes step by step."""
-        twin = deepcopy(self)
-        twin.goes_by_steps = twin.batch_first = True
-        return twin
+        return values.transpose(0, 1), torch.stack(finals)

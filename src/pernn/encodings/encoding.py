@@ -121,15 +121,10 @@ class Encoding(nn.Module, ABC):
             Vectors of `joined_size(width)`.
 
         Raises:
-            ConfigError: If there are other axes than these, the vectors are integers or too wide or
-                narrow to be added to, or there is not one integer offset for each sequence.
+            ConfigError: If the vectors are integers or too wide or narrow to be added to, or there
+                is not one integer offset for each sequence.
         """
         refuse_trace()
-        if vectors.dim() not in (2, 3):
-            raise ConfigError(
-                f"{type(self).__name__}: the vectors' shape is invalid: expected (batch, time, "
-                f"width) or (time, width), got {tuple(vectors.shape)}"
-            )
         if self.size and not (vectors.is_floating_point() or vectors.is_complex()):
             raise ConfigError(
                 f"{type(self).__name__}: the vectors' type is invalid: expected floating point, to "
@@ -176,17 +171,11 @@ class Encoding(nn.Module, ABC):
         offsets = offsets.long()  # smaller integers would wrap
         positions = (offsets.unsqueeze(1) + steps).clamp_min(0)
         if lengths is not None:
-            last = offsets.clamp_min(0) + lengths.to(offsets.device).long() - 1
-            positions = positions.minimum(last.unsqueeze(1))
+            ends = offsets.clamp_min(0) + lengths.to(offsets.device).long() - 1
+            positions = positions.minimum(ends.unsqueeze(1))
         if not positions.numel():
             return self._scaled(0, 0).new_empty(*positions.shape, self.size)
-        first, end = map(int, positions.aminmax())
-        if end - first > positions.numel():  # sequences far apart: a table for each
-            alone = positions.unsqueeze(1).unbind(0)
-            return torch.cat([self._at(one, *map(int, one.aminmax())) for one in alone])
-        return self._at(positions, first, end)
-
-    def _at(self, positions: Tensor, first: int, last: int) -> Float[Tensor, "batch time size"]:
+        first, last = map(int, positions.aminmax())
         table = self._scaled(first, last + 1)
         return F.embedding((positions - first).to(table.device), table)
 

@@ -7,12 +7,11 @@ Source: Vaswani et al. (2017), section 3.5; the scale: Morita (2024), equations 
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch._subclasses import FakeTensor
 
 from pernn.errors import ConfigError
 
@@ -86,31 +85,17 @@ class Sinusoidal(Computed):
         if len(table) < num_steps or (table.device, table.dtype) != (place.device, place.dtype):
             # Asked for one more step at a time, as in generation, the table grows by doubling.
             grown = 2 * len(table) if 0 < len(table) < num_steps <= 2 * len(table) else num_steps
-            table = self._compute(0, grown)
-            if not isinstance(table, FakeTensor):
-                self._table = table
+            table = self._table = self._compute(0, grown)
         return table[:num_steps]
 
     def between(self, first: int, end: int) -> Float[Tensor, "time size"]:
         """Return the encodings of steps first … end − 1.
 
         Those before are not computed if they are many.
-
-        Raises:
-            ConfigError: If there are too many to be counted.
         """
         if end > LONGEST_TABLE and first:
-            if end > 2**53:
-                raise ConfigError(
-                    "position_offset is invalid: expected steps below 2**53, as far as float64 "
-                    f"counts, got {end - 1}"
-                )
             return self._compute(first, end)
         return super().between(first, end)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave the table out of copies and files."""
-        return {**self.__dict__, "_table": torch.empty(0, self.size)}
 
     def extra_repr(self) -> str:
         """Return the size and the layout, and what is not the default."""

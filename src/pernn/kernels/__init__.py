@@ -1,14 +1,12 @@
 """C++ kernels, compiled on first use where there is a compiler.
 
-`PERNN_KERNELS` is `auto` (the default), `off`, or `require` (an error where they cannot be had).
+`PERNN_KERNELS` is `auto` (the default) or `off`.
 `PERNN_KERNELS_TARGET` is the processor to compile for, as `-march` takes it; by default this one.
 """
 
 from typing import TYPE_CHECKING
 
 from pernn.lazy import exports
-
-from .cache import cache_directory as cache_directory, may_compile_first as may_compile_first
 
 if TYPE_CHECKING:
     from .loading import (

@@ -4,9 +4,7 @@ import hashlib
 import logging
 import os
 import platform
-import shlex
 import shutil
-import signal
 import stat
 import subprocess
 import sys
@@ -17,11 +15,11 @@ from typing import NamedTuple
 
 import torch
 
-from .cache import TARGET_VARIABLE, library_path
-
 LOGGER = logging.getLogger("pernn.kernels")
 SOURCES = Path(__file__).parent / "source"
 TIMEOUT_SECONDS = 600
+TARGET_VARIABLE = "PERNN_KERNELS_TARGET"
+"""Processor to compile for, as `-march` takes it: `native`, `x86-64-v3`, `cooperlake` …"""
 PROBE = """
 import sys, torch
 torch.ops.load_library(sys.argv[1])
@@ -33,7 +31,7 @@ torch.ops.pernn.scan_forward(
 """What a child process does first with a new library."""
 
 
-class CompilationError(Exception):
+class CompilationError(RuntimeError):
     """No library could be compiled."""
 
 
@@ -54,21 +52,17 @@ class Recipe(NamedTuple):
         Where the compiler looks at the processor by itself, another processor is another library.
 
         Raises:
-            CompilationError: If there are no sources, or the compiler does not answer.
+            CompilationError: If the compiler does not answer.
+            OSError: If there are no sources.
         """
         version = _run(" ".join(self.compiler), *self.compiler, "--version")
         parts = [torch.__version__, version, *self.flags]
         if "-march=native" in self.flags:
             parts.append(_processor())
         digest = hashlib.sha256("\n".join(parts).encode())
-        try:
-            for path in sorted(SOURCES.iterdir()):
-                digest.update(path.name.encode())
-                digest.update(path.read_bytes())
-        except OSError as error:
-            raise CompilationError(
-                f"no C++ sources at {SOURCES}: keep that folder, unzipped"
-            ) from error
+        for path in sorted(SOURCES.iterdir()):
+            digest.update(path.name.encode())
+            digest.update(path.read_bytes())
         return digest.hexdigest()[:16]
 
 
@@ -80,15 +74,7 @@ def choose_recipe() -> Recipe:
     """
     if sys.platform == "win32":
         raise CompilationError("kernels are not compiled on Windows")
-    try:
-        named, *words = shlex.split(os.environ.get("CXX", "")) or [""]
-    except ValueError as error:
-        raise CompilationError(f"CXX is invalid: {error}") from None
-    if sys.platform == "darwin" and not named:
-        raise CompilationError(
-            "kernels are not compiled on macOS: Apple's clang has no OpenMP; set CXX to a compiler "
-            "that has it"
-        )
+    named, *words = os.environ.get("CXX", "").split() or [""]
     candidates = [named] if named else ["c++", "g++", "clang++"]
     compiler = next(filter(None, map(shutil.which, candidates)), None)
     if compiler is None:
@@ -110,6 +96,11 @@ def choose_target() -> str:
     return named or {"AVX512": "native", "AVX2": "x86-64-v3"}.get(capability, "")
 
 
+def cache_directory() -> Path:
+    """Return the folder for compiled libraries, `XDG_CACHE_HOME`/pernn or ~/.cache/pernn."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pernn"
+
+
 def find_library(recipe: Recipe) -> Path:
     """Return a recipe's library, compiled now if there is no sound one.
 
@@ -121,7 +112,7 @@ def find_library(recipe: Recipe) -> Path:
 
     digest = recipe.digest()
     try:
-        path = library_path(digest)
+        path = cache_directory() / f"kernels-{digest}.so"
         _make_private(path.parent)
         if not is_sound(path):
             with (path.parent / ".lock").open("a") as lock:
@@ -133,8 +124,7 @@ def find_library(recipe: Recipe) -> Path:
                 if not is_sound(path):
                     compile_library(recipe, path)
     except OSError as error:
-        said = f"{path.parent}: {error.strerror}" if error.strerror else str(error)
-        raise CompilationError(f"{said}: set XDG_CACHE_HOME to a folder of your own") from error
+        raise CompilationError(f"{error}: set XDG_CACHE_HOME to a folder of your own") from error
     return path
 
 
@@ -177,13 +167,12 @@ def compile_library(recipe: Recipe, path: Path) -> None:
 
     Raises:
         CompilationError: If the compiler fails, or what it made.
+        ImportError: If setuptools is not installed.
         OSError: If it cannot be kept.
     """
-    try:
-        # Takes a second, and needs setuptools, which PyTorch does not always bring with it.
-        from torch.utils.cpp_extension import include_paths, library_paths
-    except ImportError as error:
-        raise CompilationError(f"compiling needs setuptools: pip install it ({error})") from error
+    # Takes a second, and needs setuptools, which PyTorch does not always bring with it.
+    from torch.utils.cpp_extension import include_paths, library_paths
+
     LOGGER.warning("compiling kernels, once, about 20 s")
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         # PyTorch's headers take most of the time: all sources share them.
@@ -209,8 +198,6 @@ def compile_library(recipe: Recipe, path: Path) -> None:
         with made.open("ab") as file:
             file.write(hashlib.sha256(made.read_bytes()).digest())
         made.chmod(0o644)
-        if path.is_dir() and not path.is_symlink():
-            path.rename(made.with_name("old"))
         made.replace(path)
 
 
@@ -221,16 +208,7 @@ def try_out(library: Path) -> None:
         CompilationError: If the child does not survive.
     """
     # From where nobody else can put a module named torch.
-    try:
-        _run(
-            "the compiled library", sys.executable, "-c", PROBE, str(library), folder=library.parent
-        )
-    except CompilationError as error:
-        # The loader's words where a file system is mounted with noexec.
-        if "failed to map segment" not in str(error):
-            raise
-        advice = "set XDG_CACHE_HOME to a folder of your own on another file system"
-        raise CompilationError(f"{error}: where nothing may be executed, {advice}") from error
+    _run("the compiled library", sys.executable, "-c", PROBE, str(library), folder=library.parent)
 
 
 def _run(what: str, *words: str, folder: Path | None = None) -> str:
@@ -242,12 +220,9 @@ def _run(what: str, *words: str, folder: Path | None = None) -> str:
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
         raise CompilationError(f"{what} failed: {error}") from None
-    if done.returncode < 0:
-        name = signal.Signals(-done.returncode).name
-        raise CompilationError(f"{what} ended by {name}")
     if done.returncode:
-        lines = done.stderr.splitlines()
-        said = next((line for line in lines if "error" in line.lower()), (*lines, "no message")[0])
+        lines = [*done.stderr.splitlines(), f"exit status {done.returncode}"]
+        said = next((line for line in lines if "error" in line.lower()), lines[0])
         raise CompilationError(f"{what} failed: {said}")
     return done.stdout
 

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,12 @@ import torch
 
 from pernn.errors import MachineError
 
-from .cache import VARIABLE
-from .compilation import CompilationError, choose_recipe, choose_target, find_library
+from .compilation import choose_recipe, choose_target, find_library
 from .shapes import register_shapes
 
 LOGGER = logging.getLogger("pernn")
+VARIABLE = "PERNN_KERNELS"
+"""Whether to use kernels: `auto` or `off`."""
 VARIABLES = (
     "ATEN_CPU_CAPABILITY",
     "CUBLAS_WORKSPACE_CONFIG",
@@ -60,18 +62,9 @@ class Kernels:
         return torch.ops.pernn
 
 
-class _Decision:
-    """What was found, and why not if nothing was."""
-
-    def __init__(self) -> None:
-        self.lock = threading.RLock()
-        self.made = False
-        self.kernels: Kernels | None = None
-        self.reason = ""
-        self.hidden = 0
-
-
-_decision = _Decision()
+_lock = threading.RLock()
+_hiding: list[None] = []
+"""One for each `without_kernels` that is open."""
 
 
 def find_kernels() -> Kernels | None:
@@ -81,14 +74,11 @@ def find_kernels() -> Kernels | None:
         `None` where there is no compiler, or they are switched off.
 
     Raises:
-        MachineError: If `PERNN_KERNELS=require` and they cannot be had, or it has another value
-            than `auto`, `off` or `require`.
+        MachineError: If `PERNN_KERNELS` has another value than `auto` or `off`.
     """
-    if not _decision.made:
-        with _decision.lock:
-            if not _decision.made:
-                _decide()
-    return None if _decision.hidden else _decision.kernels
+    with _lock:
+        kernels, _ = _decide()
+    return None if _hiding else kernels
 
 
 # What torch.compiler.assume_constant_result does, without loading the compiler: it asks, and takes
@@ -100,45 +90,38 @@ def describe_kernels() -> str:
     """Return `compiled …` or `torch (reason)`: what computes on the CPU."""
     kernels = find_kernels()
     if kernels is None:
-        return f"torch ({_decision.reason or 'switched off'})"
+        return f"torch ({_decide()[1] or 'switched off'})"
     return f"compiled ({kernels.path.stem}, {kernels.instructions})"
 
 
 @contextmanager
 def without_kernels() -> Iterator[None]:
     """Compute without kernels in all threads of this process."""
-    with _decision.lock:
-        _decision.hidden += 1
+    _hiding.append(None)
     try:
         yield
     finally:
-        with _decision.lock:
-            _decision.hidden -= 1
+        _hiding.pop()
 
 
-def _decide() -> None:
+@cache
+def _decide() -> tuple[Kernels | None, str]:
+    """Return the kernels, or why there are none."""
     wish = os.environ.get(VARIABLE, "auto")
-    if wish not in ("auto", "off", "require"):
-        raise MachineError(f"{VARIABLE} must be auto, off or require, got {wish!r}")
+    if wish not in ("auto", "off"):
+        raise MachineError(f"{VARIABLE} must be auto or off, got {wish!r}")
     if wish == "off":
-        _decision.reason = f"{VARIABLE}=off"
-    else:
-        try:
-            _decision.kernels = _load()
-        except CompilationError as error:
-            if wish == "require":
-                raise MachineError(f"{VARIABLE}=require, but {error}") from error
-            _decision.reason = str(error)
-            LOGGER.warning("no compiled kernels, training is slower: %s", error)
-    _decision.made = True
+        return None, f"{VARIABLE}=off"
+    try:
+        return _load(), ""
+    except (RuntimeError, OSError, ImportError) as error:
+        LOGGER.warning("no compiled kernels, training is slower: %s", error)
+        return None, str(error)
 
 
 def _load() -> Kernels:
     path = find_library(choose_recipe())
-    try:
-        torch.ops.load_library(path)
-    except OSError as error:
-        raise CompilationError(f"{path} cannot be loaded: {error}") from error
+    torch.ops.load_library(path)
     register_shapes()
     found = torch.ops.pernn
     return Kernels(

@@ -7,7 +7,6 @@ from .coded import CodedRNN as CodedRNN
 from .extension import extend_vocabulary as extend_vocabulary
 from .layer import PositionEncoded as PositionEncoded
 from .network import run_core as run_core
-from .plain import PlainRNN as PlainRNN
 from .position_encoded import PositionEncodedRNN as PositionEncodedRNN
 from .vector import VectorRNN as VectorRNN
 

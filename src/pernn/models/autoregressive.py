@@ -131,11 +131,10 @@ class AutoregressiveRNN(PositionEncodedRNN):
         Raises:
             ConfigError: If no output is asked for, or the prompt is no batch of ids.
         """
-        if num_outputs < 1:
-            raise ConfigError(f"num_outputs must be at least 1, got {num_outputs}")
-        if prompt.dim() != 2:
+        if num_outputs < 1 or prompt.dim() != 2:
             raise ConfigError(
-                f"prompt is invalid: expected (batch, time), got {tuple(prompt.shape)}"
+                "expected a prompt (batch, time) and at least one output, got "
+                f"{tuple(prompt.shape)} and {num_outputs}"
             )
         self.check_inputs(prompt)
         start = prompt.shape[1]

@@ -1,6 +1,5 @@
 """A network that is told more than its token at every step."""
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -26,6 +25,8 @@ class CodedRNN(PositionEncodedRNN):
     Source: ours.
     """
 
+    is_queried = False
+
     def prepare(
         self,
         tokens: Float[Tensor, "batch time coded"],
@@ -35,12 +36,9 @@ class CodedRNN(PositionEncodedRNN):
     ) -> Projected:
         """Project ids and codes.
 
-        Raises:
-            ConfigError: If there are queries, which would have no codes.
+        Queries need codes too: they are shown as ids.
         """
-        if num_queries:
-            raise ConfigError(f"queries need codes: show them as id {self.vocab_size}")
-        plain = super().prepare(tokens[..., 0].long(), 0, num_scored, position_offset)
+        plain = super().prepare(tokens[..., 0].long(), num_queries, num_scored, position_offset)
         codes = tokens[..., 1:].transpose(0, 1)
         share = self.core.project(codes, offset=self.joined_size, bias=False)
         return Projected.of(plain.gates() + share)
@@ -49,8 +47,7 @@ class CodedRNN(PositionEncodedRNN):
         """Refuse ids outside this network's vocabulary, or without codes.
 
         Raises:
-            ConfigError: If it is not a batch of vectors of that width, or an id is out of range or
-                no whole number.
+            ConfigError: If it is not a batch of vectors of that width, or an id is out of range.
         """
         width = 1 + self.core.input_size - self.joined_size
         if tokens.dim() != 3 or tokens.shape[2] != width:
@@ -58,7 +55,4 @@ class CodedRNN(PositionEncodedRNN):
                 f"tokens is invalid: expected (batch, time, {width}), ids beside their codes, got "
                 f"{tuple(tokens.shape)}"
             )
-        ids = tokens[..., 0].long()
-        if not torch.compiler.is_compiling() and (ids != tokens[..., 0]).any():
-            raise ConfigError("tokens is invalid: ids beside their codes must be whole numbers")
-        super().check_inputs(ids.masked_fill(ids == self.vocab_size, 0))
+        super().check_inputs(tokens[..., 0].long())

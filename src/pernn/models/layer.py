@@ -1,6 +1,7 @@
 """A position-encoded layer for somebody else's network: vectors in, states out."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, cast
 
 import torch
@@ -8,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from pernn.cores import Core, pack_as
+from pernn.cores import pack_as
 from pernn.encodings import Encoding, check_offset
 from pernn.errors import ConfigError
 
@@ -99,8 +100,8 @@ class PositionEncoded(nn.Module):
             step that comes next, of each sequence if they differ.
 
         Raises:
-            ConfigError: If the vectors are of another width than the layer takes, a state comes
-                without its position, or lengths and offsets do not fit the vectors.
+            ConfigError: If a state comes without its position, or lengths and offsets do not fit
+                the vectors.
         """
         check_position(hx, position_offset, self.encoding)
         offset: Any = 0 if position_offset is None else position_offset
@@ -110,15 +111,13 @@ class PositionEncoded(nn.Module):
             offset = check_offset(offset)
         left = -offset.clamp_max(0) if isinstance(offset, Tensor) else None
         if isinstance(vectors, PackedSequence):
-            if lengths is not None:
-                raise ConfigError("lengths is invalid beside a PackedSequence, which has its own")
-            if left is not None and left.any():
+            if lengths is not None or (left is not None and left.any()):
                 raise ConfigError(
-                    "position_offset is invalid beside a PackedSequence, which has no padding: "
-                    "expected at least 0"
+                    "a PackedSequence has its own lengths, and no padding: lengths, and "
+                    "position_offset below 0, are invalid beside it"
                 )
             padded, counts = pad_packed_sequence(vectors, batch_first=True)
-            joined = self._join(padded, offset, counts, batch_first=True)
+            joined = self.encoding.join(padded, position_offset=offset, lengths=counts)
             outputs, final = self.layer(pack_as(vectors, joined), hx)
             after = offset + counts.to(padded.device)
             return (outputs, final) if position_offset is None else (outputs, final, after)
@@ -126,38 +125,17 @@ class PositionEncoded(nn.Module):
         steps = vectors.shape[time]
         ends: int | Tensor = steps
         is_padded = lengths is not None or (left is not None and bool(left.any()))
+        join = partial(self.encoding.join, vectors, batch_first=self.batch_first)
         if not is_padded or 0 in vectors.shape[:-1]:
-            joined = self._join(vectors, offset, None, batch_first=self.batch_first)
-            outputs, final = self.layer(joined, hx)
+            outputs, final = self.layer(join(position_offset=offset), hx)
         else:
             before, counts = self._count_steps(vectors, steps, left, lengths)
             ends = steps if lengths is None else counts
-            # What comes after the longest sequence needs no encoding: a table may not have one.
-            used = int((before + counts).max()) if counts.numel() else steps
-            joined = self._join(
-                vectors.narrow(time, 0, used), offset, counts, batch_first=self.batch_first
-            )
+            # With an offset of each, padding needs no encoding: a table may not have one.
+            offsets = offset if isinstance(offset, Tensor) else torch.full_like(counts, offset)
+            joined = join(position_offset=offsets, lengths=counts)
             outputs, final = self._run_ragged(joined, hx, before, counts, steps)
         return (outputs, final) if position_offset is None else (outputs, final, offset + ends)
-
-    def _join(
-        self,
-        vectors: Tensor,
-        offset: "int | Tensor",
-        counts: Tensor | None,
-        *,
-        batch_first: bool,
-    ) -> Tensor:
-        joined = self.encoding.join(
-            vectors, position_offset=offset, batch_first=batch_first, lengths=counts
-        )
-        width, wanted = joined.shape[-1], getattr(self.layer, "input_size", None)
-        if isinstance(wanted, int) and wanted != width:
-            raise ConfigError(
-                f"PositionEncoded: the layer's input_size is invalid: expected {width}, the "
-                f"{vectors.shape[-1]} of the vectors with their encoding, got {wanted}"
-            )
-        return joined
 
     def _count_steps(
         self,
@@ -181,7 +159,7 @@ class PositionEncoded(nn.Module):
                 f"lengths is invalid: expected an integer for each of {batch} sequences of a "
                 f"batch, got shape {tuple(counts.shape)}"
             )
-        if counts.numel() and not 1 <= int(counts.min()) <= int(counts.max()) <= steps:
+        if not 1 <= int(counts.min()) <= int(counts.max()) <= steps:
             raise ConfigError(
                 f"each sequence must have 1 … {steps} steps, got {int(counts.min())} … "
                 f"{int(counts.max())}"
@@ -196,17 +174,9 @@ class PositionEncoded(nn.Module):
         rows = torch.arange(len(batched), device=batched.device).unsqueeze(1)
         steps = torch.arange(num_steps, device=batched.device)
         left = left.unsqueeze(1)
-        begun = batched[rows, (steps + left).clamp_max(batched.shape[1] - 1)]
+        begun = batched[rows, (steps + left).clamp_max(num_steps - 1)]
         packed = pack_padded_sequence(begun, counts.cpu(), batch_first=True, enforce_sorted=False)
-        try:
-            found, final = self.layer(packed, hx)
-        except (AttributeError, TypeError) as error:
-            if isinstance(self.layer, nn.RNNBase | Core):
-                raise  # it takes them: something else is wrong
-            raise ConfigError(
-                f"PositionEncoded: {type(self.layer).__name__} takes no PackedSequence, which "
-                f"lengths and padding on the left need ({error})"
-            ) from error
+        found, final = self.layer(packed, hx)
         padded, _ = pad_packed_sequence(found, batch_first=True, total_length=num_steps)
         # Zeros come before a sequence that is padded on the left, as after any other.
         outputs = padded[rows, (steps - left).clamp_min(0)]

@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any, TypeVar
 
 import torch
@@ -79,6 +78,7 @@ class EncodedNetwork(nn.Module, ABC):
         num_layers: Layers of a core that is made here; 1 if absent.
         num_positions: Longest sequence, both phases, for an encoding given by kind; 1,024 if
             absent.
+        num_extra_rows: Rows of an embedding of ids after theirs, the query's first.
         phase_size: Further features of the core's input, after vector and encoding.
         device: Where the network goes once its weights are drawn.
         dtype: Its type there.
@@ -99,6 +99,7 @@ class EncodedNetwork(nn.Module, ABC):
         hidden_size: int | None = None,
         num_layers: int | None = None,
         num_positions: int | None = None,
+        num_extra_rows: int = 1,
         phase_size: int = 0,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
@@ -106,7 +107,7 @@ class EncodedNetwork(nn.Module, ABC):
     ) -> None:
         super().__init__()
         embedding_size = choose_width(embedding_size, core, hidden_size)
-        self.vocab_size = vocab_size
+        self.vocab_size, self.num_extra_rows = vocab_size, num_extra_rows
         self.embedding = self.make_embedding(embedding_size)
         if isinstance(encoding, str):
             steps = 1024 if num_positions is None else num_positions
@@ -120,10 +121,9 @@ class EncodedNetwork(nn.Module, ABC):
         expected = self.joined_size + phase_size
         core = make_core(core, expected, hidden_size, num_layers, generator)
         if core.input_size != expected:
-            parts = "embedding, encoding and phase" if phase_size else "embedding and encoding"
             raise ConfigError(
-                f"the core takes vectors of {core.input_size}, but {parts} together "
-                f"have {expected}: build it with input_size={expected}"
+                f"the core takes vectors of {core.input_size}, but embedding, encoding and phase "
+                f"together have {expected}: build it with input_size={expected}"
             )
         self.encoding: Encoding = encoding
         self.core: Recurrence = core
@@ -326,11 +326,9 @@ def named(what: str, name: str, known: Mapping[str, V]) -> V:
     """
     if name in known:
         return known[name]
-    close = get_close_matches(name[:60], known, n=1)
-    hint = f", did you mean {close[0]!r}?" if close else ""
     raise ConfigError(
-        f"{what} is invalid: no kind {name[:60]!r}{hint} (known: {', '.join(known)}; one of your "
-        "own is given as a module)"
+        f"{what} is invalid: no kind {name!r} (known: {', '.join(known)}; one of your own is given "
+        "as a module)"
     )
 
 
@@ -366,7 +364,8 @@ def make_core(
     elif isinstance(core, type):
         made = TORCH_CORES.get(core, core)
     if isinstance(made, type) and issubclass(made, Core):
-        made = made(input_size, **{"hidden_size": 512, **sizes}, generator=generator)
+        sizes = {"hidden_size": 512, **sizes, "generator": generator}
+        made = made(input_size, **sizes)
         made.batch_first = True
         sizes = {}
     if isinstance(made, type) or not isinstance(made, Recurrence | nn.Module):
@@ -385,14 +384,7 @@ def make_core(
 
 
 def choose_width(embedding_size: int | None, core: CoreLike, hidden_size: int | None) -> int:
-    """Return the embedding's width, by default the state's.
-
-    Raises:
-        ConfigError: If a width is not positive.
-    """
-    for name, size in {"embedding_size": embedding_size, "hidden_size": hidden_size}.items():
-        if size is not None and size < 1:
-            raise ConfigError(f"{name} is invalid: expected at least 1, got {size}")
+    """Return the embedding's width, by default the state's."""
     own = None if isinstance(core, str | type) else getattr(core, "hidden_size", None)
     return next(size for size in (embedding_size, hidden_size, own, 512) if size is not None)
 

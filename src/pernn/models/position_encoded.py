@@ -14,11 +14,10 @@ from torch.nn import functional as F
 from torch.nn.modules.module import _has_any_global_hook
 
 from pernn.cores import Linear, Projected, RecurrentCore
-from pernn.encodings import Encoding
 from pernn.errors import ConfigError
 from pernn.kernels import MAX_HIDDEN, UsualNetwork
 
-from .network import CoreLike, EncodedNetwork, run_core
+from .network import EncodedNetwork, run_core
 
 ID_TYPES = (torch.int64, torch.int32)
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
@@ -63,43 +62,17 @@ class PositionEncodedRNN(EncodedNetwork):
     is_queried = True
     """Whether row K of the embedding is the query's, which is no token."""
 
-    def __init__(
-        self,
-        vocab_size: int,
-        core: CoreLike = "lstm",
-        encoding: str | Encoding = "sinusoidal",
-        *,
-        embedding_size: int | None = None,
-        hidden_size: int | None = None,
-        num_layers: int | None = None,
-        num_positions: int | None = None,
-        num_extra_rows: int = 1,
-        phase_size: int = 0,
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
-        generator: torch.Generator | None = None,
-    ) -> None:
-        if vocab_size < 2:
-            raise ConfigError(f"vocab_size must be at least 2, got {vocab_size}")
-        if num_extra_rows < 0:
-            raise ConfigError(f"num_extra_rows must be at least 0, got {num_extra_rows}")
-        self.num_extra_rows = num_extra_rows
-        super().__init__(
-            vocab_size,
-            core,
-            encoding,
-            embedding_size=embedding_size,
-            hidden_size=hidden_size,
-            num_layers=num_layers,
-            num_positions=num_positions,
-            phase_size=phase_size,
-            device=device,
-            dtype=dtype,
-            generator=generator,
-        )
-
     def make_embedding(self, width: int) -> nn.Embedding:
-        """Make the embedding: the rows of the ids, then the extra ones."""
+        """Make the embedding: the rows of the ids, then the extra ones.
+
+        Raises:
+            ConfigError: If there are fewer than two ids, or extra rows below 0.
+        """
+        if self.vocab_size < 2 or self.num_extra_rows < 0:
+            raise ConfigError(
+                "expected vocab_size of at least 2 and num_extra_rows of at least 0, got "
+                f"{self.vocab_size} and {self.num_extra_rows}"
+            )
         num_rows = self.vocab_size + self.num_extra_rows
         return nn.Embedding(num_rows, width, _weight=torch.empty(num_rows, width))
 
@@ -173,14 +146,13 @@ class PositionEncodedRNN(EncodedNetwork):
                 "expected at least one token, and a temperature of at least 0, got "
                 f"{num_tokens} and {temperature}"
             )
-        end = self.vocab_size + self.num_extra_rows
-        if prompt.dim() != 2 or not prompt.numel() or prompt.dtype not in ID_TYPES:
+        last = self.vocab_size + self.num_extra_rows - 1
+        is_batch = prompt.dim() == 2 and prompt.numel() and prompt.dtype in ID_TYPES
+        if not is_batch or not 0 <= int(prompt.min()) <= int(prompt.max()) <= last:
             raise ConfigError(
-                "prompt is invalid: expected integers of shape (batch, time), at least one each, "
-                f"got {prompt.dtype} of shape {tuple(prompt.shape)}"
+                f"prompt is invalid: expected ids 0 … {last} of shape (batch, time), at least one "
+                f"each, got {prompt.dtype} of shape {tuple(prompt.shape)}"
             )
-        if not 0 <= int(prompt.min()) <= int(prompt.max()) < end:
-            raise ConfigError(f"prompt is invalid: ids must lie in 0 … {end - 1}")
         found: list[Tensor] = []
         tokens, state, position = prompt, None, 0
         for _ in range(num_tokens):
@@ -260,17 +232,11 @@ class PositionEncodedRNN(EncodedNetwork):
         if torch.compiler.is_compiling() or tokens.device.type != "cpu" or not tokens.numel():
             return
         least, most = map(int, tokens.aminmax())
-        query, end = self.vocab_size, self.vocab_size + self.num_extra_rows
-        signs = query + 1 if self.is_queried else query
+        query = self.vocab_size
         shows_query = self.is_queried and most >= query and bool((tokens == query).any())
-        if least < 0 or most >= end or shows_query:
-            wrong = least if least < 0 else most if most >= end else query
-            further = f" or {signs} … {end - 1}" if signs < end else ""
-            sign = f" ({query} is the query)" if self.is_queried and query < end else ""
-            advice = "; num_queries shows it, and states() takes it among tokens"
+        if least < 0 or most >= query + self.num_extra_rows or shows_query:
             raise ConfigError(
-                f"tokens of shape {tuple(tokens.shape)}: ids must lie in 0 … {query - 1}{further}"
-                f"{sign}, got {wrong}{advice if sign and wrong == query else ''}"
+                f"tokens is invalid: ids must lie in 0 … {query - 1}, got {least} … {most}"
             )
 
     def _repeat(self, rows: Tensor) -> Float[Tensor, "rows width"]:

@@ -47,10 +47,13 @@ class VectorRNN(EncodedNetwork):
         """Make the first map.
 
         Raises:
-            ConfigError: If vectors would have no component.
+            ConfigError: If vectors would have no component, or rows are wanted, as of ids.
         """
-        if self.vocab_size < 1:
-            raise ConfigError(f"vectors need at least one component, got {self.vocab_size}")
+        if self.vocab_size < 1 or self.num_extra_rows != 1:
+            raise ConfigError(
+                "vectors need at least one component and have no extra rows, got "
+                f"vocab_size={self.vocab_size} and num_extra_rows={self.num_extra_rows}"
+            )
         return Linear(self.vocab_size, width, draw=False)
 
     def reset_embedding(self, generator: torch.Generator | None = None) -> None:

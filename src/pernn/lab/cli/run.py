@@ -1,6 +1,5 @@
 """`pernn run`, `train`, `resume` and `pause`."""
 
-import logging
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -20,7 +19,6 @@ from rich.progress import (
 from typer import Argument, Option
 
 from pernn.errors import ConfigError, StoreError, one_line, show_time
-from pernn.kernels import may_compile_first
 from pernn.lab.experiments import SINGLE
 from pernn.lab.lookup import list_single_runs, reload_plan
 from pernn.lab.runners import TrialEvent
@@ -253,10 +251,6 @@ def _check(
 ) -> None:
     """Refuse what this machine lacks or what does not fit; ask before more than a day."""
     launch.check_machine(specs)
-    if may_compile_first():
-        console.print("The kernels are compiled first (once, about 20 s).")
-        # Which would say it again.
-        logging.getLogger("pernn.kernels").setLevel(logging.ERROR)
     if launch.force or not launch.is_here:
         return
     console.print("Timing a few updates of each kind of trial …")
