@@ -38,7 +38,6 @@ def test_the_damage_is_seen_by_who_reads(damaged):
     [
         ["report", "--all", "--out", "{place}/study.html", "-r", "torn"],
         ["export", "{sweep}", "-o", "{place}/records.csv", "--table", "nothing"],
-        ["compare", "encoding.kind=sinusoidal", "encoding.kind=none", "--html", "{place}/x.html"],
         ["publish", "sorting", "--to", "{place}"],
         ["evidence", "--to", "{place}"],
         ["evidence", "--to", "pages", "--fill", "{place}/README.md"],

@@ -465,9 +465,12 @@ def _pace_tables(report: Report) -> list[str]:
             Side(name, some, {"encoding.kind": name})
             for name, some in ((kind, treated), ("none", alike))
         )
-        found = []
+        found: list[list[Sooner]] = []
         with suppress(ConfigError):  # no curves of accuracies, or no two pairs
-            found = [compare_pace(first, second, level).cells for level in LEVELS]
+            found = [
+                [one for one in compare_pace(first, second, level).cells if isinstance(one, Sooner)]
+                for level in LEVELS
+            ]
         rows = [
             (at[0].name, str(len(at[0].differences)), *map(_factor, at))
             for at in zip(*found, strict=True)
