@@ -19,7 +19,6 @@ from .statistics import (
     ROUNDING,
     Effect,
     Interval,
-    SignFlipTest,
     effect_size,
     sign_flip_test,
     student_interval,
@@ -208,7 +207,7 @@ class Compared:
         differences: Seed → A − B, in the metric's unit.
         means: Mean of A and of B.
         interval: Student's t interval of the mean difference.
-        test: Exact test of it.
+        p_value: Of the sign-flip test of it.
         effect: Its size; `None` where all differences are equal, or there are only two.
     """
 
@@ -216,7 +215,7 @@ class Compared:
     differences: Mapping[int, float]
     means: tuple[float, float]
     interval: Interval
-    test: SignFlipTest
+    p_value: float
     effect: Effect | None
 
     @property
@@ -225,8 +224,7 @@ class Compared:
         effect = ("–", "–")
         if self.effect is not None:
             effect = (f"{self.effect.d_z:.3g}", f"{self.effect.g_z:.3g}")
-        p = f"{'' if self.test.is_exact else '≈ '}{self.test.p_value:.3g}"
-        found, count = self.interval, str(len(self.differences))
+        p, found, count = f"{self.p_value:.3g}", self.interval, str(len(self.differences))
         means = map(found.show, self.means)
         return (self.name, count, found.shown, found.bounds, p, *effect, *means)
 
@@ -443,7 +441,18 @@ class Sooner(Compared):
         return (name, count, *found, "{}, {}".format(*self.num_never), *means)
 
 
-def compare_pace(first: Side, second: Side, level: float) -> Comparison:
+@dataclass(frozen=True)
+class Paced(Comparison):
+    """Two sides compared by factors.
+
+    Attributes:
+        cells: Each cell that has two pairs, in order.
+    """
+
+    cells: tuple[Sooner, ...]
+
+
+def compare_pace(first: Side, second: Side, level: float) -> Paced:
     """Compare by the updates until the training accuracy first reached a level.
 
     Per pair it is log2 of B's updates over A's, each trial within the number of updates that both
@@ -477,7 +486,7 @@ def compare_pace(first: Side, second: Side, level: float) -> Comparison:
             "which way that pulls the factor."
         )
         notes.insert(1, text.format(*lost))
-    return replace(compared, columns=FACTORS, notes=tuple(notes))
+    return Paced(**{**vars(compared), "columns": FACTORS, "notes": tuple(notes)})
 
 
 def _count(never: Iterable[tuple[bool, bool]]) -> tuple[int, int]:
