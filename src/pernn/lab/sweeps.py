@@ -24,7 +24,7 @@ from pernn.lab.experiments import (
     FigureLayout,
     Tuning,
     find_experiment,
-    pace_column,
+    is_pace,
     trials,
     tune,
     with_axes,
@@ -239,8 +239,6 @@ def run_sweep(
         on_warning(f"{plan.specs[failure.run].label} {failure.state}: {failure.message}")
     damage: list[str] = []
     report = make_report(root, plan, damage.append)
-    for lost in report.lacking:
-        on_warning(lost)
     return SweepResult(
         name, root, failures, report.page, report.verdicts, plan, report, limits.reason, damage
     )
@@ -413,7 +411,7 @@ def _check_settings(experiment: Experiment, scale: str, specs: Sequence[RunSpec]
     grid = (*specs, *experiment.scales[scale]())
     known = {path for spec in grid for path in flatten(spec.dump())}
     for name in unknown:
-        if name not in known and not name.startswith(pace_column("")) and not _may_have(name):
+        if name not in known and not is_pace(name) and not _may_have(name):
             raise ConfigError(
                 f"{experiment.name}: {named[name]} names {name!r}, a setting that no trial has"
                 f"{suggestion(name, known)}"
