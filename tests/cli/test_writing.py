@@ -39,8 +39,6 @@ def test_the_damage_is_seen_by_who_reads(damaged):
         ["report", "--all", "--out", "{place}/study.html", "-r", "torn"],
         ["export", "{sweep}", "-o", "{place}/records.csv", "--table", "nothing"],
         ["publish", "sorting", "--to", "{place}"],
-        ["evidence", "--to", "{place}"],
-        ["evidence", "--to", "pages", "--fill", "{place}/README.md"],
         ["run", "vocabulary_size", "-r", "{place}"],
         ["analyze", "results/runs", "-o", "{place}/stability.csv"],
     ],
