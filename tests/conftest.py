@@ -76,6 +76,6 @@ def processes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         if process.poll() is None:
             process.kill()
             process.wait()
-        for pipe in (process.stdin, process.stdout, process.stderr):
-            if pipe is not None:
-                pipe.close()
+            for pipe in (process.stdin, process.stdout, process.stderr):
+                if pipe is not None:
+                    pipe.close()

@@ -1,6 +1,5 @@
 """What is installed: the library alone, extras by their names, trials in a wheel."""
 
-import json
 import os
 import re
 import shlex
@@ -18,40 +17,10 @@ ROOT = Path(__file__).parents[1]
 PIP = f"{sys.executable} -m pip"
 
 
-@pytest.fixture
-def installed(tmp_path, monkeypatch):
-    """Return what puts another installation of pernn before the one that runs."""
-
-    def install(origin):
-        folder = tmp_path / "pernn-0.0.1.dist-info"
-        folder.mkdir()
-        (folder / "METADATA").write_text(metadata.distribution("pernn").read_text("METADATA"))
-        if origin is not None:
-            (folder / "direct_url.json").write_text(json.dumps(origin))
-        monkeypatch.syspath_prepend(tmp_path)
-
-    return install
-
-
-def test_a_clone_is_named_by_its_folder(installed, monkeypatch, tmp_path):
-    installed({"url": "file:///srv/my%20clone", "dir_info": {"editable": True}})
-    assert install_command("ray") == f"{PIP} install -e '/srv/my clone[ray]'"
-    other = tmp_path / "clone"
-    other.mkdir()
-    monkeypatch.chdir(other)
-    (tmp_path / "pernn-0.0.1.dist-info" / "direct_url.json").write_text(
-        json.dumps({"url": other.as_uri(), "dir_info": {"editable": True}})
-    )
+def test_an_extra_is_added_to_the_clone_or_to_what_a_wheel_installed(monkeypatch, tmp_path):
     assert install_command("ray") == f"{PIP} install -e '.[ray]'"
-
-
-@pytest.mark.parametrize(
-    "origin", [None, {"url": "file:///gone/pernn-0.1.0-py3-none-any.whl", "archive_info": {}}]
-)
-def test_of_a_wheel_the_packages_themselves_are_named(installed, origin):
-    installed(origin)
-    assert install_command("parquet") == f"{PIP} install 'pyarrow>=18'"
-    assert install_command("notebooks") == f"{PIP} install 'ipykernel>=6.29' 'nbclient>=0.10'"
+    monkeypatch.setattr("pernn.errors.__file__", str(tmp_path / "site" / "pernn" / "errors.py"))
+    assert install_command("ray") == f"{PIP} install 'pernn[ray]'"
 
 
 def test_no_text_installs_pernn_from_an_index():
@@ -172,4 +141,4 @@ def test_trials_published_here_come_first(site, tmp_path):
     told = call(site, tmp_path, "report", "sorting-small")
     assert told.returncode == 2
     assert "no sweep 'sorting-small'" in told.stderr
-    assert f"not in pernn's own ({site / 'pernn' / 'lab' / 'published'})" in told.stderr
+    assert f"looked for in {tmp_path / 'evidence'} (there: 0 published sweeps)" in told.stderr

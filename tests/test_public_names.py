@@ -12,7 +12,6 @@ import pernn.cores
 import pernn.lab
 from pernn import errors
 from pernn.errors import PernnError, install_command
-from pernn.lazy import exports
 
 PACKAGES = sorted(
     module.name
@@ -134,12 +133,6 @@ __version__ = "1"
         package.hidden  # noqa: B018
     for name in ("lazily", "lazily.now", "lazily.later"):
         monkeypatch.delitem(sys.modules, name)
-
-
-def test_without_its_sources_a_package_says_what_to_keep(monkeypatch):
-    monkeypatch.setattr(type(pernn.__spec__.loader), "get_source", lambda *_: None)
-    with pytest.raises(ImportError, match=r"pernn.cores needs its sources.* keep them"):
-        exports("pernn.cores")
 
 
 @pytest.mark.parametrize(

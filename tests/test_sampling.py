@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 import torch
 
@@ -30,7 +31,7 @@ def test_the_text_is_that_of_the_likeliest_tokens(run):
     made, model = RunSpec.read(run / "spec.json"), load_model(run)
     task = made.build_task()
     pieces = task.corpus.pieces
-    words = task.corpus.text("test", 0)[:20]
+    words = pieces.decode(task.corpus.ids("test", 0).astype(np.int64))[:20]
     begun = [task.vocab_size] * len(task.extra_rows) + pieces.encode([words])[0].tolist()
     ids = list(begun)
     for _ in range(9):

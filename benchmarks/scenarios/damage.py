@@ -338,6 +338,7 @@ def foreign_versions(directory: Path) -> Counts:
     for name in names:
         work = copy(source, directory / "newer")
         content = json.loads((work / name).read_text())
+        content.pop("checksum", None)
         (work / name).write_text(json.dumps({**content, "format": 2}))
         for words in commands:
             done = pernn(*words, sweep, "-r", work)

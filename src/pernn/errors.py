@@ -10,32 +10,20 @@ PernnError
 └── TrialError         a trial could not be finished: the numbers went wrong
 """
 
-import json
 import pathlib
 import shlex
 import sys
-import unicodedata
-
-MAX_MESSAGE = 2_000
-"""Characters of a message: a value of megabytes that is quoted in one says nothing more."""
-UNPRINTABLE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
-"""Categories of characters that steer a terminal, turn a line round, end it, or have no form."""
 
 
 def one_line(text: str) -> str:
-    r"""Make text one printable line of bounded length.
+    r"""Make text one printable line.
 
     Examples:
         >>> print(one_line("a\nb"))
         a\nb
     """
-    if len(text) > MAX_MESSAGE:
-        text = f"{text[:MAX_MESSAGE]} … ({len(text) - MAX_MESSAGE:,} characters more)"
     return "".join(
-        sign.encode("unicode_escape").decode()
-        if unicodedata.category(sign) in UNPRINTABLE
-        else sign
-        for sign in text
+        sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text
     )
 
 
@@ -57,32 +45,10 @@ def show_time(seconds: float | None) -> str:
 
 
 def install_command(extra: str) -> str:
-    """Return the command that adds an extra to this installation.
-
-    No package index has pernn. A clone that was installed with `-e` is named by its folder; of any
-    other installation, as from a wheel, the extra's own packages are.
-    """
-    # Slow to import, and needed only on the way out.
-    from importlib.metadata import PackageNotFoundError, distribution
-    from urllib.parse import unquote, urlsplit
-
-    words, folder = [shlex.quote(sys.executable), "-m pip install"], pathlib.Path.cwd()
-    try:
-        found = distribution("pernn")
-        origin = json.loads(found.read_text("direct_url.json") or "{}")
-        is_clone = origin.get("dir_info", {}).get("editable", False)
-        folder = pathlib.Path(unquote(urlsplit(origin.get("url", "")).path)) if is_clone else folder
-        needed = [] if is_clone else list(found.requires or [])
-    except PackageNotFoundError:
-        # The sources alone are on the path.
-        needed = []
-    pairs = [line.partition("; extra == ") for line in needed]
-    if packages := [name for name, _, of in pairs if of.strip("'\"") == extra]:
-        words += [shlex.quote(name) for name in packages]
-    else:
-        place = "." if folder == pathlib.Path.cwd() else str(folder)
-        words += ["-e", f"'{place}[{extra}]'"]
-    return " ".join(words)
+    """Return the command that adds an extra to this installation."""
+    is_clone = (pathlib.Path(__file__).parents[2] / "pyproject.toml").is_file()
+    what = f"-e '.[{extra}]'" if is_clone else f"'pernn[{extra}]'"
+    return f"{shlex.quote(sys.executable)} -m pip install {what}"
 
 
 class PernnError(Exception):

@@ -17,17 +17,9 @@ def exports(package: str, *others: str) -> Callable[[str], Any]:
     Args:
         package: Name of the package.
         others: Public names that it defines itself.
-
-    Raises:
-        ImportError: If its text was not installed with it.
     """
     module = sys.modules[package]
     source = module.__spec__.loader.get_source(package)  # type: ignore[union-attr]
-    if source is None:
-        raise ImportError(
-            f"{package} needs its sources, the .py files: keep them beside the compiled ones "
-            '(in PyInstaller by module_collection_mode="pyz+py")'
-        )
     tree = ast.parse(source)
     now = dict(_reexported(tree.body))
     later = {

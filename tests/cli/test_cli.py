@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -89,8 +88,6 @@ def test_what_is_printed_to_go_on_goes_on(tmp_path):
     said = pernn("resume", *words, cwd=tmp_path).stderr
     command = re.search("to go on: pernn (.*)", said).group(1)
     assert succeed(*shlex.split(command), cwd=tmp_path)
-    failed = pernn("retry", "train", "--failed", "--json", *words[-2:], cwd=tmp_path)
-    assert json.loads(failed.stdout) == {"sweep": "train", "num_failed": 0}
 
 
 def test_the_time_left_is_that_of_updates():
@@ -133,7 +130,7 @@ def test_neither_help_nor_a_second_run_loads_torch(finished):
 def test_show_tells_grid_cost_claims_and_command():
     shown = json.loads(pernn("show", "vocabulary_size", "-s", "paper", "--json").stdout)
     assert shown["num_trials"] == 560
-    assert (shown["estimated_hours"], len(shown["specs"])) == (None, 560)
+    assert len(shown["specs"]) == 560
     assert shown["command"].startswith("pernn run vocabulary_size --scale paper")
     text = pernn("show", "vocabulary_size").stdout
     assert "32 trials" in text
@@ -178,7 +175,11 @@ def blocked(tmp_path):
         (["run", "vocabulary_size", "--set", "core.hiden_size=3"], 2, "did you mean 'hidden_size'"),
         (["run", "vocabulary_size", "--set", "core.hidden_size"], 2, "expected path=value"),
         (["run", "vocabulary_size", *["--set", "seed=1"] * 2], 2, "seed stands twice"),
-        (["run", "vocabulary_size", "--set", "task.vocab_size=1"], 2, "expected at least 2"),
+        (
+            ["run", "vocabulary_size", "--set", "task.vocab_size=1"],
+            2,
+            "greater than or equal to 2",
+        ),
         (["train", "{trial}", "--set", "encoding.size=7"], 2, "size must be even"),
         (["train", "{trial}", "--set", "task.num_held_out=5000"], 2, "only 4,096 sequences"),
         (["train", "absent.toml"], 2, "absent.toml"),
@@ -193,7 +194,6 @@ def blocked(tmp_path):
         (["run", "vocabulary_size", "--jobs", "9999", "-r", "{here}"], 2, "--oversubscribe"),
         (["run", "vocabulary_size", "--time-limit", "soon", "-r", "{here}"], 2, "such as 90s"),
         (["train", "{trial}", "--threads", "9999"], 2, "--oversubscribe"),
-        (["retry", "x"], 2, "either --failed or --run"),
         (["pause", "x", "-r", "{here}"], 2, "no sweep 'x'"),
         (["compare", "core.kind=gru", "x", "-r", "{here}"], 2, "expected two conditions such as"),
         (["report", "x", "--all"], 2, "--all"),
@@ -283,46 +283,19 @@ def test_a_signal_while_a_verb_is_loaded_is_an_interruption(tmp_path, module, nu
     assert "Traceback" not in done.stderr
 
 
-def _unknown(name):
-    raise PackageNotFoundError(name)
-
-
-@pytest.mark.parametrize(
-    ("name", "found", "status", "said"),
-    [
-        (
-            "describe_versions",
-            dict.fromkeys,
-            3,
-            ["pip install torch", *map(install_command, ("parquet", "ray"))],
-        ),
-        ("requires", _unknown, 0, ["pip install -e ."]),
-    ],
-)
-def test_doctor_says_what_to_install(name, found, status, said, monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(look, name, found)
+def test_doctor_says_what_to_install(monkeypatch, capsys):
+    monkeypatch.setattr(look, "describe_versions", dict.fromkeys)
     monkeypatch.setenv("COLUMNS", "200")
-    assert look.doctor(tmp_path) == status
+    assert look.doctor() == 3
     shown = capsys.readouterr().out
+    said = ["pip install torch", *map(install_command, ("parquet", "ray"))]
     assert [one for one in said if one not in shown] == []
     assert "hypothesis" not in shown
 
 
-def test_doctor_advises_no_compiler_that_macos_has_not(monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr("pernn.kernels.find_kernels", lambda: None)
-    monkeypatch.setattr(sys, "platform", "darwin")
-    look.doctor(tmp_path)
-    shown = capsys.readouterr().out
-    assert "a C++ compiler with OpenMP, named by CXX" in shown
-    assert "g++" not in shown
-
-
-def test_doctor_finds_what_is_here(tmp_path):
-    done = succeed("doctor", "-r", tmp_path, "--json")
-    found = {one["what"]: one for one in json.loads(done.stdout)}
+def test_doctor_finds_what_is_here():
+    found = {one["what"]: one for one in json.loads(succeed("doctor", "--json").stdout)}
     assert found["package torch"]["present"]
-    assert found["results directory"]["present"]
-    assert pernn("doctor", "-r", blocked(tmp_path)).returncode == 3
 
 
 def test_a_closed_pipe_is_no_error():

@@ -25,8 +25,6 @@ def test_text_is_prepared_once(tmp_path):
     assert "training the pieces" in done.stdout
     folder = Path(done.stdout.splitlines()[-1].partition(": ")[2])
     assert folder.parent == tmp_path / "prepared"
-    assert "train: 291 paragraphs of " in done.stdout
-    assert "are longer than the 64 that are read of each" in done.stdout
     made = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
     again = prepare(tmp_path, "language_modelling", *LITTLE)
     assert again.returncode == 0

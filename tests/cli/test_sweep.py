@@ -1,6 +1,5 @@
 """Control of a sweep: limits, priorities, pause, what failed, and a grid that grows."""
 
-import inspect
 from dataclasses import replace
 
 import pytest
@@ -9,9 +8,10 @@ from cli.tiny import CHANGES
 from pernn.errors import ConfigError, MachineError
 from pernn.lab import sweeps
 from pernn.lab.cli import options
-from pernn.lab.cli.options import LEFT_EARLY, RUNNERS_OF, Launch, command, read_duration
-from pernn.lab.cli.run import carry_out, pause, retry
+from pernn.lab.cli.options import LEFT_EARLY, RUNNERS_OF, Launch, read_duration
+from pernn.lab.cli.run import carry_out, pause
 from pernn.lab.runners import InlineRunner, Limits, LocalRunner, RayRunner
+from pernn.lab.runs import execute
 from pernn.lab.store import (
     RunDirectory,
     is_done,
@@ -63,34 +63,21 @@ def counted(root, runs):
     return sum(is_done(root, run) for run in runs)
 
 
-def test_failed_trials_can_be_run_alone_and_are_run_again_with_the_others(tmp_path, capsys):
+def test_a_failed_trial_is_run_again_from_its_last_checkpoint(tmp_path):
     plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
-    for run in plan.sweep.runs[1:3]:
-        directory = RunDirectory(tmp_path, run)
-        with directory.locked():
-            directory.write_spec(plan.specs[run].dump())
-            directory.note("failed", update=3, reason="no space left")
-    save_sweep(tmp_path, plan.sweep)
-    name, more = plan.sweep.name, {"device": "cpu", "results": tmp_path, "as_json": True}
-    with pytest.raises(ConfigError, match="is no trial of"):
-        call(retry, sweep=name, failed=False, run="0" * 16, **more)
-    one = plan.sweep.runs[2]
-    assert call(retry, sweep=name, failed=False, run=one, **more) == 0
-    assert [is_done(tmp_path, run) for run in plan.sweep.runs[:3]] == [False, False, True]
-    assert call(retry, sweep=name, failed=True, run=None, **more) == 0
-    assert counted(tmp_path, plan.sweep.runs) == 2
-    capsys.readouterr()
-    assert call(retry, sweep=name, failed=True, run=None, **more | {"as_json": False}) == 0
-    assert "No trial" in capsys.readouterr().out
-    directory = RunDirectory(tmp_path, plan.sweep.runs[0])
-    directory.path.mkdir(parents=True)
-    directory.note("failed", reason="its worker died 3 times")
-    assert read_status(tmp_path, plan.sweep.runs[0]).state == "failed"
+    begun, died, *_ = (RunDirectory(tmp_path, run) for run in plan.sweep.runs)
+    execute(plan.specs[begun.fingerprint], tmp_path, device="cpu", on_update=lambda update: False)
+    begun.note("failed", update=1, reason="no space left")
+    died.path.mkdir(parents=True)
+    died.note("failed", reason="its worker died 3 times")
+    assert {read_status(tmp_path, one.fingerprint).state for one in (begun, died)} == {"failed"}
     assert carry_out(plan, tmp_path, Launch(device="cpu"), as_json=True) == 0
     assert counted(tmp_path, plan.sweep.runs) == 5
+    events = [(line["event"], line.get("update")) for line in begun.read_journal()]
+    assert events[-2:] == [("resumed", 1), ("finished", 2)]
 
 
-def test_only_a_report_of_all_trials_that_cannot_have_changed_is_kept(tmp_path, capsys):
+def test_only_a_report_of_all_trials_that_cannot_have_changed_is_kept(tmp_path):
     plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
     assert carry_out(plan, tmp_path, Launch(device="cpu"), as_json=True) == 0
     report = sweep_directory(tmp_path, plan.sweep.name) / "claims.json"
@@ -98,21 +85,8 @@ def test_only_a_report_of_all_trials_that_cannot_have_changed_is_kept(tmp_path, 
     assert plan.is_reported(tmp_path)
     own = replace(plan, experiment=replace(plan.experiment, name="own"))
     assert not own.is_reported(tmp_path)
-    first, second, *_ = plan.sweep.runs
-    (RunDirectory(tmp_path, first).path / "result.json").unlink()
+    (RunDirectory(tmp_path, plan.sweep.runs[0]).path / "result.json").unlink()
     assert not plan.is_reported(tmp_path)
-    capsys.readouterr()
-    where = {"device": "cpu", "results": tmp_path}
-    assert call(retry, sweep=plan.sweep.name, run=second, **where) == 0
-    assert "The trials of" in (said := capsys.readouterr().out)
-    assert "All 5 trials" not in said
-
-
-def call(verb, **values):
-    """Call a verb as the command line does, with the defaults of all options."""
-    verb = command(verb)
-    given = {name: one.default for name, one in inspect.signature(verb).parameters.items()}
-    return verb(**{**given, **values})
 
 
 @pytest.mark.parametrize(

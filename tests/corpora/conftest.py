@@ -1,5 +1,6 @@
 """A data folder for all tests of the package, with one small corpus in it."""
 
+import numpy as np
 import pytest
 
 from pernn.lab.corpora import GrammarConfig, LanguageModellingConfig, prepare
@@ -17,6 +18,11 @@ SMALL = LanguageModellingConfig(
 
 def paragraphs(lines):
     return (line.text for line in read_lines(lines) if not line.level)
+
+
+def text_of(corpus, split, index):
+    """What the ids of a paragraph stand for."""
+    return corpus.pieces.decode(corpus.ids(split, index).astype(np.int64))
 
 
 @pytest.fixture(scope="session")

@@ -61,9 +61,6 @@ def results(tmp_path_factory):
     Report(experiment, "demo", records, [SPEC], "pernn run").write(folder)
     request_pause(root, sweep.name)
     (root / LOG).touch()  # by the runner of processes, which is not needed here
-    # By the runner of Ray, likewise.
-    (root / "drivers").mkdir()
-    (root / "drivers" / ("0" * 16)).touch()
     return root
 
 
@@ -72,7 +69,6 @@ def general(name):
     name = re.sub(r"update-\d{9}", "update-<n>", name)
     name = re.sub(r"lease-\d{6}", "lease-<term>", name)
     name = re.sub(r"runs/[0-9a-f]{16}", "runs/<run>", name)
-    name = re.sub(r"drivers/[0-9a-f]{16}", "drivers/<driver>", name)
     name = name.replace("sweeps/vocabulary_size-test", "sweeps/<sweep>")
     return name.replace("over_time.", "<name>.")
 

@@ -3,7 +3,6 @@
 import re
 import shlex
 import sys
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
@@ -19,8 +18,8 @@ from pernn.lab.experiments import find_experiment, trials
 from pernn.lab.experiments.grids import SMALL_SEEDS, VALIDATION_SEEDS, first_seeds
 from pernn.lab.reports import judge_all
 from pernn.lab.reports.drawings import draw_curves
-from pernn.lab.reports.forms import differences, line_order
-from pernn.lab.reports.texts import Labels, footer_items
+from pernn.lab.reports.forms import differences
+from pernn.lab.reports.texts import Labels, footer_items, value_of
 from pernn.lab.store import load_sweep, save_sweep
 from pernn.lab.sweeps import plan_again, plan_sweep, repeat_command
 from pernn.lab.trials import Trial
@@ -129,30 +128,6 @@ def test_figures_and_claims_tell_apart_what_they_did_not_name():
     assert plan_sweep(VOCABULARY, "demo", {"core.hidden_size": 16}).experiment is VOCABULARY
 
 
-def test_a_setting_that_no_trial_can_have_is_refused_before_any_is_run():
-    layout, (claim, *_) = VOCABULARY.figure, VOCABULARY.claims
-    part = {"encoding.kind": "none"}
-    for changes, said in (
-        ({"figure": replace(layout, x="task.lenght")}, "the figure .* mean 'task.length'"),
-        ({"figure": replace(layout, lines="encodng.kind")}, "the figure .* mean 'encoding.kind'"),
-        (
-            {
-                "claims": (
-                    replace(claim, predicate=replace(claim.predicate, where={"core.knd": 1})),
-                )
-            },
-            f"claim '{claim.name}' names 'core.knd', a setting .*, did you mean 'core.kind'",
-        ),
-    ):
-        own = replace(VOCABULARY, name="own", more_figures={}, **changes)
-        with pytest.raises(ConfigError, match=said):
-            plan_sweep(own, "demo", part)
-    # A part of the grid lacks it, or the grid that shares the layout.
-    for column in ("encoding.size", "task.codes"):
-        own = replace(VOCABULARY, name="own", figure=replace(layout, rows=column))
-        assert plan_sweep(own, "demo", part).specs
-
-
 def test_what_only_encoded_networks_have_is_a_line_and_keeps_its_control():
     column, waves = "encoding.frequencies", "[0.8, 0.4]"
     plan = plan_sweep(VOCABULARY, "demo", {f"+{column}": [0.8, 0.4]})
@@ -169,7 +144,7 @@ def test_what_only_encoded_networks_have_is_a_line_and_keeps_its_control():
     ]
     figure = plan.experiment.figure
     assert (figure.lines, figure.rows) == (("encoding.kind", column), None)
-    order = line_order(plan.experiment, records)
+    order = Labels(plan.experiment.labels).order(value_of(one, figure.lines) for one in records)
     assert order == [("none", None), ("sinusoidal", None), ("sinusoidal", waves)]
     drawn = differences(plan.experiment, records, order)
     means = [np.mean([*line.points[192].values()]) for line in drawn]
@@ -197,11 +172,14 @@ def test_what_only_pretrained_networks_have_is_a_block_of_rows():
     ("changes", "said"),
     [
         ({"seed": []}, "seed is invalid: expected one or more values, got none"),
-        ({"+core.kind": "absent_module:Config"}, "cannot be imported: No module named"),
+        (
+            {"+core.kind": "absent_module:Config"},
+            "cannot be imported: ModuleNotFoundError: No",
+        ),
         ({"+core.kynd": 1}, "unknown key, did you mean 'kind'"),
         ({"task.vocab_sise": [1, 2]}, "unknown key, did you mean"),
         ({"+encodin.size": 3}, "has no part 'encodin'"),
-        ({"task.vocab_size": [4, "many"]}, "expected a whole number, got 'many'"),
+        ({"task.vocab_size": [4, "many"]}, "Input should be a valid integer, got 'many'"),
         ({"core.kind": ["gru", "gruu"]}, "no kind 'gruu', did you mean 'gru'"),
         ({"encoding.sise": 1}, "unknown key, did you mean|encoding.sise"),
         ({"encodin.size": 1}, "has no part 'encodin'"),
@@ -220,7 +198,6 @@ def test_what_makes_no_grid_is_refused(changes, said):
         ((None, "many", None), "expected a number of seeds such as 10, or a list"),
         ((None, "", None), "--seeds is invalid"),
         ((None, None, ["core.kind"]), "--add core.kind: expected path=value"),
-        ((["task.length=[1,NaN]"], None, None), "must be finite"),
     ],
 )
 def test_options_that_make_no_grid_are_refused(words, said):
@@ -242,15 +219,6 @@ def test_a_sweep_knows_its_grid_again(tmp_path, own_core):
         "pernn run vocabulary_size --scale demo --set core.hidden_size=16 --set 'seed=[111, 222]' "
         f"--add core.kind={own_core} --add 'task.vocab_size=[48, 64]'"
     )
-
-
-@pytest.mark.parametrize(
-    "seeds", [(111, 112), range(111, 113), np.arange(111, 113), [np.int64(111), np.uint8(112)]]
-)
-def test_ranges_and_numbers_of_numpy_are_plain_values(seeds):
-    assert plan_sweep(VOCABULARY, "demo", {"seed": seeds}).sweep.overrides == {"seed": [111, 112]}
-    with pytest.raises(ConfigError, match=r"seed is invalid: expected a number, .* got \{111\}"):
-        plan_sweep(VOCABULARY, "demo", {"seed": {111}})
 
 
 def test_the_commands_of_the_pages_make_the_grids_that_they_tell_of(own_core):

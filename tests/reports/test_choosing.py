@@ -101,7 +101,7 @@ def test_a_figure_rings_what_is_chosen_and_tells_what_is_judged(contrast):
     assert dict(map(tuple, np.concatenate(rings))) == pytest.approx(means)
     drawn = axes.containers[1][0]
     assert drawn.get_ydata()[[*drawn.get_xdata()].index(3e-2)] == pytest.approx(means[3e-2])
-    assert axes.figure.legends[0].get_texts()[-1].get_text() == OWN_BEST
+    assert axes.figure.legends[0].get_texts()[0].get_text() == OWN_BEST
     told = f"{judge(CLAIM, found).interval}, n = 5".replace("-", "−")
     assert [one.get_text() for one in axes.texts] == [
         f"Position-encoded − Vanilla, each at its best:\n{told}"

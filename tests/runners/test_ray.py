@@ -1,9 +1,6 @@
 """Ray: a real cluster of separate raylets on this machine; every runner gives the same bytes."""
 
-import os
 import signal
-from pathlib import Path
-from unittest.mock import Mock
 
 import pytest
 from scenarios.trials import contents
@@ -13,6 +10,7 @@ from pernn.lab.runners import InlineRunner, LocalRunner, RayRunner, Runner
 from pernn.lab.runners import ray as ray_runner
 from pernn.lab.runners.ray import describe_code
 from pernn.lab.runners.runner import make_request, run_request
+from pernn.lab.runners.worker import LOG
 from pernn.lab.runs import execute
 from pernn.lab.store import RunDirectory, is_done
 from runners.test_runners import LONG, SPEC, SPECS, Ear
@@ -31,85 +29,32 @@ def nodes():
 
 @pytest.mark.slow
 def test_a_node_with_other_code_ends_the_sweep(nodes, tmp_path, monkeypatch):
-    code = {**ray_runner.describe_code(), "pernn": "9.9"}
-    monkeypatch.setattr(ray_runner, "describe_code", lambda: code)
+    monkeypatch.setattr(ray_runner, "describe_code", lambda: "pernn 9.9")
     ear = Ear()
-    with pytest.raises(MachineError, match=r"has pernn .* where the driver has 9\.9"):
+    with pytest.raises(MachineError, match=r"has pernn .* where the driver has pernn 9\.9"):
         RayRunner(address=nodes.address, device="cpu").run(SPECS, tmp_path, ear)
     assert not ear
 
 
 def test_a_cluster_without_what_a_trial_needs_is_told(tmp_path):
     pytest.importorskip("ray", reason=NEEDS_RAY)
-    with pytest.raises(MachineError, match="no node of the Ray cluster has 1 CPU and 1 GPU"):
+    with pytest.raises(MachineError, match="no node has 1 CPU and 1 GPU for a trial"):
         RayRunner(address="local", gpus_per_trial=1).run(SPECS, tmp_path, Ear())
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1:9", "somewhere", "ray://host:1", f"{'x' * 99}:1"])
-def test_an_address_without_a_cluster_is_told_soon(tmp_path, address):
+def test_an_address_without_a_cluster_is_told(tmp_path):
     pytest.importorskip("ray", reason=NEEDS_RAY)
-    with pytest.raises(MachineError, match=f"no Ray cluster at {address} .*start one with"):
-        RayRunner(address=address).run(SPECS, tmp_path, Ear())
-    assert not list(tmp_path.iterdir())
-
-
-def test_an_address_where_something_else_listens_is_told(tmp_path, monkeypatch):
-    import socket
-
-    pytest.importorskip("ray", reason=NEEDS_RAY)
-    # Long enough for the child to be at it; Ray itself would wait for two minutes.
-    monkeypatch.setattr(ray_runner, "CONNECT_SECONDS", 3.0)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        address = f"127.0.0.1:{server.getsockname()[1]}"
-        with pytest.raises(MachineError, match=f"no Ray cluster answers at {address}"):
-            RayRunner(address=address).run(SPECS, tmp_path, Ear())
-
-
-@pytest.fixture
-def token(tmp_path, monkeypatch):
-    """Where Ray looks for the token of this user, who has none yet."""
-    for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    path = tmp_path / ".ray" / "auth_token"
-    path.parent.mkdir()
-    return path
-
-
-def test_a_token_that_is_there_is_used(token, monkeypatch):
-    """Ray itself uses it for `auto`, not for an address."""
-    assert "RAY_AUTH_MODE" not in ray_runner.environment("host:6379")
-    token.write_text("0" * 64)
-    assert ray_runner.environment("host:6379")["RAY_AUTH_MODE"] == "token"
-    assert ray_runner.environment("auto")["RAY_AUTH_MODE"] == "token"
-    assert "RAY_AUTH_MODE" not in ray_runner.environment("local")
-    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
-    assert "RAY_AUTH_MODE" not in ray_runner.environment("auto")
-    monkeypatch.delenv("RAY_AUTH_MODE")
-    token.unlink()
-    with monkeypatch.context() as homeless:
-        homeless.setattr(Path, "home", Mock(side_effect=RuntimeError))
-        assert "RAY_AUTH_MODE" not in ray_runner.environment("auto")
-    monkeypatch.setenv("RAY_AUTH_TOKEN", "0" * 64)
-    assert ray_runner.environment("auto")["RAY_AUTH_MODE"] == "token"
+    with pytest.raises(MachineError, match=r"Ray \(somewhere\): ValueError: Invalid address"):
+        RayRunner(address="somewhere").run(SPECS, tmp_path, Ear())
+    assert [path.name for path in tmp_path.iterdir()] == [LOG]
 
 
 # A small guard: the test above.
 @pytest.mark.slow
-def test_a_cluster_that_asks_for_a_token(token, tmp_path):
+def test_an_address_where_nothing_answers_is_told(tmp_path):
     pytest.importorskip("ray", reason=NEEDS_RAY)
-    from scenarios.ray_cluster import ray_nodes
-
-    with ray_nodes(num_nodes=1, cpus_per_node=2) as cluster:
-        # As after `ray get-auth-token --generate`: a file, and no variable.
-        token.write_text(os.environ.pop("RAY_AUTH_TOKEN"))
-        del os.environ["RAY_AUTH_MODE"]
-        ear = Ear()
-        RayRunner(address=cluster.address, device="cpu").run(SPECS[:1], tmp_path / "results", ear)
-        assert list(ear.ends().values()) == ["finished"]
-        token.unlink()
-        with pytest.raises(MachineError, match=r"have its token, in ~/\.ray/auth_token"):
-            RayRunner(address=cluster.address).run(SPECS, tmp_path / "results", Ear())
+    with pytest.raises(MachineError, match=r"Ray \(127\.0\.0\.1:9\): no cluster answers"):
+        RayRunner(address="127.0.0.1:9").run(SPECS, tmp_path, Ear())
 
 
 @pytest.mark.parametrize(
@@ -151,7 +96,7 @@ def test_a_machine_sends_back_what_was_mended_and_how_the_trial_ended(child, tmp
     request["spec"]["core"]["kind"] = "one of another package"
     (end,) = child.task(str(tmp_path / "mark"), describe_code(), request)
     assert (end["state"], end["error"][-11:]) == ("failed", "ConfigError")
-    assert (tmp_path / "workers.log").exists()
+    assert (tmp_path / LOG).exists()
 
 
 def test_a_trial_gets_its_share_of_a_gpu_or_says_that_there_is_none(tmp_path):
@@ -161,13 +106,12 @@ def test_a_trial_gets_its_share_of_a_gpu_or_says_that_there_is_none(tmp_path):
     assert "no device 'cuda:99' here" in end.message
 
 
-def test_a_machine_that_shares_nothing_or_has_other_code_is_told(child, tmp_path, monkeypatch):
-    monkeypatch.setattr(child, "WAIT_SECONDS", 0)
+def test_a_machine_that_shares_nothing_or_has_other_code_is_told(child, tmp_path):
     child.require_same(tmp_path, describe_code())
     with pytest.raises(MachineError, match=r"does not see .* all machines of the cluster share"):
         child.require_same(tmp_path / "elsewhere", describe_code())
-    with pytest.raises(MachineError, match=r"has pernn .* where the driver has 9\.9"):
-        child.require_same(tmp_path, {**describe_code(), "pernn": "9.9"})
+    with pytest.raises(MachineError, match=r"has pernn .* where the driver has pernn 9\.9"):
+        child.require_same(tmp_path, "pernn 9.9")
 
 
 PACKAGES = {"local": "pernn", "ray": "ray"}
@@ -215,8 +159,7 @@ def test_every_byte_is_the_same_and_an_interrupt_checkpoints_what_runs(
     last = run.read_journal()[-1]
     assert last["event"] == "stopped"
     assert run.checkpoints.updates()[-1] == last["update"] >= asked[0]
-    drivers = tmp_path / "drivers"
-    assert not drivers.exists() or not list(drivers.iterdir())
+    assert {path.name for path in tmp_path.iterdir()} == {"runs", LOG}
     found = contents(tmp_path / "runs")
     found = {path: text for path, text in found.items() if LONG.fingerprint() not in path}
     # Of each trial: spec, metrics, result, and two checkpoints of three files.

@@ -1,11 +1,8 @@
 """Runners: the same records everywhere, whatever dies."""
 
 import os
-import re
 import signal
 import subprocess
-import sys
-import threading
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,7 +11,7 @@ import pytest
 from scenarios.trials import Driver, newest, wait_until
 
 from pernn.lab.runners import InlineRunner, Limits, LocalRunner, Runner, TrialEvent, local
-from pernn.lab.runners.worker import LOG, Child, Events
+from pernn.lab.runners.worker import LOG, Child
 from pernn.lab.runs import execute
 from pernn.lab.store import RunDirectory, read_status
 from tiny import tiny
@@ -62,8 +59,7 @@ def test_what_nobody_foresaw_ends_one_trial_only(tmp_path, monkeypatch, capfd):
     InlineRunner(device="cpu").run(SPECS, tmp_path, ear)
     assert list(ear.ends().values()) == ["finished", "failed", "finished", "finished"]
     failed = next(event for event in ear if event.state == "failed")
-    line = r"\(test_runners\.py:\d+\)"
-    assert re.fullmatch(f"RuntimeError: a part of another package {line}", failed.message)
+    assert failed.message == "RuntimeError: a part of another package"
     status = read_status(tmp_path, failed.run)
     assert (status.state, status.reason) == ("failed", failed.message)
     # What pernn did not foresee is logged whole.
@@ -136,7 +132,7 @@ def test_a_new_worker_takes_the_gpu_of_the_dead_one(tmp_path, monkeypatch):
             schedule.running[spec.fingerprint()] = spec
             pool.start(spec, {})
         first = next(iter(pool.trials))
-        first.kill()
+        first.process.kill()
         while pool.trials.get(first) is not None:
             pool.look()
         pool.start(SPECS[2], {})
@@ -144,19 +140,6 @@ def test_a_new_worker_takes_the_gpu_of_the_dead_one(tmp_path, monkeypatch):
     monkeypatch.setattr(local, "drive", drive)
     LocalRunner(jobs=2, device="cpu").run(SPECS[:3], tmp_path, Ear())
     assert [(one["worker"], one["num_workers"]) for one in orders] == [(0, 2), (1, 2), (0, 2)]
-    assert "GPU" not in LocalRunner(jobs=2).describe()
-
-
-def test_a_closed_child_leaves_no_thread_behind():
-    before = threading.enumerate()
-    process = subprocess.Popen(
-        [sys.executable, "-c", "print('{}\\n' * 20_000)"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert Child(process, Events()).close() == 0
-    assert not [thread for thread in threading.enumerate() if thread not in before]
 
 
 @pytest.mark.parametrize("asked", [True, False])

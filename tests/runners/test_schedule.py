@@ -3,7 +3,7 @@
 import time
 
 from pernn.lab.runners import Limits
-from pernn.lab.runners.runner import run_trial
+from pernn.lab.runners.runner import make_request, run_request
 from pernn.lab.runners.schedule import MAX_DEATHS, Schedule, drive
 from pernn.lab.runs import execute
 from pernn.lab.store import RunDirectory, lease, read_status
@@ -16,6 +16,11 @@ STAGED = SPEC.override({"analysis": {}})
 def make(specs, root, **limits):
     ear = Ear()
     return Schedule(specs, root, Limits(**limits), ear), ear
+
+
+def run_here(spec, root, on_event, should_continue):
+    request = make_request(spec, root, device="cpu", threads=1, expired={})
+    return run_request(request, on_event, should_continue)
 
 
 def start(schedule):
@@ -41,9 +46,8 @@ class Here:
                 self.deaths -= 1
                 self.schedule.fail(run, "by fire")
                 continue
-            more = {"device": "cpu", "threads": 1, "should_continue": lambda: not self.stopped}
-            end = run_trial(spec, self.schedule.root, self.schedule.on_event, expired={}, **more)
-            self.schedule.end(end)
+            root, on_event = self.schedule.root, self.schedule.on_event
+            self.schedule.end(run_here(spec, root, on_event, lambda: not self.stopped))
 
     def stop(self):
         self.stopped = True
@@ -110,7 +114,7 @@ def test_a_lease_that_was_not_seen_to_expire_is_not_taken(tmp_path, monkeypatch)
     monkeypatch.setattr("store.test_lease.RUN", SPEC.fingerprint())
     with OtherHost(RunDirectory(tmp_path, SPEC.fingerprint()), monkeypatch):
         begun = time.monotonic()
-        end = run_trial(SPEC, tmp_path, Ear(), lambda: True, device="cpu", threads=1, expired={})
+        end = run_here(SPEC, tmp_path, Ear(), lambda: True)
     assert (end.state, end.elsewhere) == ("running", True)
     # A lease beats every ten seconds: nobody waited for it.
     assert time.monotonic() - begun < 5
@@ -128,17 +132,6 @@ def test_deaths_are_counted_and_the_failure_is_in_the_journal(tmp_path):
     schedule, ear = make([SPEC], tmp_path)
     drive(Here(schedule, deaths=MAX_DEATHS - 1), schedule)
     assert ear.ends() == {run: "finished"}
-
-
-def test_a_worker_that_dies_after_its_trial_has_finished_is_no_failure(tmp_path):
-    execute(SPEC, tmp_path, device="cpu")
-    schedule, ear = make([SPEC], tmp_path)
-    for _ in range(MAX_DEATHS):
-        schedule.running[SPEC.fingerprint()] = SPEC
-        schedule.fail(SPEC.fingerprint(), "with signal 9")
-    assert ear.ends() == {SPEC.fingerprint(): "finished"}
-    events = [line["event"] for line in RunDirectory(tmp_path, SPEC.fingerprint()).read_journal()]
-    assert events == ["started", "finished"]
 
 
 def test_what_was_stopped_unasked_is_started_again(tmp_path):

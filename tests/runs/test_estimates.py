@@ -5,7 +5,6 @@ import time
 
 import numpy as np
 import pytest
-import torch
 
 from pernn.errors import MachineError, show_time
 from pernn.kernels import loading
@@ -60,20 +59,6 @@ def test_updates_that_are_done_and_trials_to_come_count(tmp_path, monkeypatch):
     assert "for at least 10 trials" in more.describe()
     execute(SPEC, tmp_path, device="cpu", on_update=lambda update: update < 20)
     assert estimate([SPEC], tmp_path, **HERE).hours == pytest.approx([24 / 3600] * 2)
-
-
-def test_trials_that_share_a_gpu_may_take_turns(tmp_path, monkeypatch):
-    monkeypatch.setattr(estimates, "measure", lambda *_: ([1.0], 0))
-    specs = [SPEC.override({"seed": seed}) for seed in range(1, 9)]
-    alone = 8 * 44 / 3600
-    eight = HERE | {"jobs": 8}
-    assert estimate(specs, tmp_path, **eight).hours == pytest.approx((alone / 8, alone / 8))
-    monkeypatch.setattr("pernn.lab.training.choose_device", lambda _: torch.device("cuda:0"))
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    shared = estimate(specs, tmp_path, **eight | {"device": "cuda"}).hours
-    assert shared == pytest.approx((alone / 8, alone / 2))
-    one = estimate(specs, tmp_path, **eight | {"device": "cuda:1"}).hours
-    assert one == pytest.approx((alone / 8, alone))
 
 
 def test_what_decides_the_time_of_an_update_makes_a_kind(tmp_path):

@@ -85,23 +85,18 @@ def test_a_part_that_has_a_kind_keeps_the_place_that_named_it():
 @pytest.mark.parametrize(
     ("place", "said"),
     [
-        ("nowhere_at_all:X", "No module named .*; its folder must be the current one"),
+        ("nowhere_at_all:X", "ModuleNotFoundError: No module named 'nowhere_at_all'$"),
         ("pernn.lab.cores:X", "no attribute 'X'"),
         ("pernn.lab.config:Config", "must be a subclass of CoreConfig"),
         ("plainparts:PlainConfig", "cannot be imported: SyntaxError: "),
         (":", "Empty module name"),
-        ("unbuilt.py:X", "expected a module, got a file: write unbuilt:X$"),
         ("importing:X", "No module named 'torhc'$"),
-        ("unbuilt:X", "'unbuilt:X' must define build$"),
     ],
 )
 def test_a_place_that_holds_no_part_is_refused(module, tmp_path, place, said):
     module()
     (tmp_path / "plainparts.py").write_text("def")
     (tmp_path / "importing.py").write_text("import torhc")
-    (tmp_path / "unbuilt.py").write_text(
-        "from pernn.lab.cores import CoreConfig\nclass X(CoreConfig): pass"
-    )
     sys.modules.pop("plainparts", None)
     importlib.invalidate_caches()
     with pytest.raises(ConfigError, match=said):
@@ -160,20 +155,16 @@ class NoiseConfig(PositionalEncodingConfig):
 
 
 @pytest.mark.parametrize(
-    ("vectors", "said"),
+    "vectors",
     [
-        ("torch.randn(num_steps, self.size)", "the same at every call"),
-        (
-            "(torch.arange(num_steps) / num_steps).unsqueeze(1).expand(-1, self.size)",
-            "the same at every call",
-        ),
-        ("torch.ones(num_steps, self.size).double()", "expected torch.float32, got torch.float64"),
+        "torch.randn(num_steps, self.size)",
+        "(torch.arange(num_steps) / num_steps).unsqueeze(1).expand(-1, self.size)",
     ],
 )
-def test_an_encoding_whose_vectors_are_not_of_the_steps_alone_is_refused(module, vectors, said):
+def test_an_encoding_whose_vectors_are_not_of_the_steps_alone_is_refused(module, vectors):
     module(SOURCE + DRAWN.replace("VECTORS", vectors))
     spec = tiny().override({"encoding.kind": "plainparts:NoiseConfig"})
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match="the same at every call"):
         build(spec, CPU)
 
 

@@ -21,7 +21,7 @@ from pernn.lab.store import (
     sealed,
 )
 from pernn.lab.store import run_directory as module
-from pernn.lab.store.files import checksum, parse_lines, read_whole
+from pernn.lab.store.files import checksum, iterate_lines, read_whole
 from pernn.lab.trials import read_trial
 
 SPEC = {"seed": 1}
@@ -36,6 +36,15 @@ def run(tmp_path):
         run.write_environment({"threads": 1})
         run.write_result({"fingerprint": RUN, "metrics": {"loss": 0.5}})
     return run
+
+
+@pytest.fixture
+def read_lines(tmp_path):
+    def read(content, **how):
+        (tmp_path / "log").write_bytes(content)
+        return [*iterate_lines(tmp_path / "log", **how)]
+
+    return read
 
 
 def change(path, before, after):
@@ -94,19 +103,19 @@ def test_a_finished_runs_edited_spec_reaches_no_report(run, tmp_path):
         b"",
     ],
 )
-def test_only_finite_objects_are_read(content):
+def test_only_finite_objects_are_read(read_lines, content):
     with pytest.raises(ValueError, match=r".+") as found:
         parse_json(content)
     with pytest.raises(CorruptError, match=re.escape(f"log, line 2: {found.value}")):
-        list(parse_lines(Path("log"), b'{"a": 0.00012345678901234567}\n' + content + b"\n"))
+        read_lines(b'{"a": 0.00012345678901234567}\n' + content + b"\n")
     values = sealed({"a": 1e308, "b": [-0.0, 5e-324, None], "c": 0.00012345678901234567})
-    for read in (parse_json, lambda line: next(parse_lines(Path("log"), line + b"\n"))):
+    for read in (parse_json, lambda line: read_lines(line + b"\n")[0]):
         assert read(json.dumps(values).encode()) == {k: values[k] for k in "abc"}
         assert repr(read(b'{"a": -0.0, "b": 1e99}')) == "{'a': -0.0, 'b': 1e+99}"
 
 
 @pytest.mark.parametrize("damage", [b"}", b"{", b",", b"\n", b"x", b'"', b"[", b""])
-def test_lines_read_at_once_are_those_read_one_by_one(damage):
+def test_lines_read_at_once_are_those_read_one_by_one(read_lines, damage):
     """Whatever byte of a log is lost or changed, and where it is cut."""
     content = b'{"a": 1, "b": [2.5, null]}\n{"update": 3}\n{"c": {"d": "e"}}\n'
     for place in range(len(content)):
@@ -116,15 +125,15 @@ def test_lines_read_at_once_are_those_read_one_by_one(damage):
                 if line.endswith(b"\n"):
                     with suppress(ValueError):
                         expected.append(parse_json(line[:-1]))
-            assert list(parse_lines(Path("log"), changed, strict=False)) == expected
+            assert read_lines(changed, strict=False) == expected
 
 
-def test_a_sealed_line_among_others_is_checked():
+def test_a_sealed_line_among_others_is_checked(read_lines):
     content = json.dumps(sealed({"a": 1})).encode()
     lines = [b'{"a": 1}\n', content + b"\n"]
-    assert list(parse_lines(Path("log"), b"".join(lines))) == [{"a": 1}, {"a": 1}]
+    assert read_lines(b"".join(lines)) == [{"a": 1}, {"a": 1}]
     with pytest.raises(CorruptError, match="line 2: changed since"):
-        list(parse_lines(Path("log"), b"".join(lines).replace(b'1, "', b'2, "')))
+        read_lines(b"".join(lines).replace(b'1, "', b'2, "'))
 
 
 def test_a_spec_nested_without_end_is_damage(run):
@@ -226,7 +235,7 @@ def test_damaged_lists_are_refused(tmp_path, values, error):
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ({"metrics": {"loss": 10**400}}, "metrics.loss is a number of 1329 bits"),
+        ({"metrics": {"loss": 10**400}}, "holds a number of over 64 bits"),
         ({"metrics": {"loss": "0.5"}}, "metrics.loss: .*, got '0.5'"),
         ({"metrics": {"loss": [0.5]}}, r"metrics.loss: .*, got \[0.5\]"),
         ({"metrics": {"loss": True}}, "metrics.loss"),
@@ -235,7 +244,7 @@ def test_damaged_lists_are_refused(tmp_path, values, error):
         ({"tables": [1, 2]}, r"tables: .*, got \[1, 2\]"),
         ({"tables": {"t": [1]}}, r"tables.t: .*, got \[1\]"),
         ({"tables": {"t": {"a": 1}}}, "tables.t.a: .*, got 1"),
-        ({"tables": {"t": {"a": [1, {}]}}}, "tables.t.a.1: .*, got {}"),
+        ({"tables": {"t": {"a": [1, {}]}}}, r"tables.t.a.1\.\w+: .*, got {}"),
         ({"tables": {"t": {"a": [1], "b": []}}}, "tables.t: .*equally long"),
         ({"tables": {"t": {"a": ["\ud800"]}}}, "hex escape"),
         ({"num_parameters": "many"}, "num_parameters: .*, got 'many'"),

@@ -251,17 +251,6 @@ def test_hosts_of_one_snapshot_share_a_boot_id_and_no_owner(run, monkeypatch, de
             assert files(run) == before
 
 
-def test_a_checkpoint_that_kept_a_damaged_log_is_set_aside(run):
-    run.path.mkdir(parents=True)
-    run.checkpoints.save(Checkpoint(1, {}, {"metrics": '{"update": 1}\n'}))
-    run.checkpoints.save(Checkpoint(2, {}, {"metrics": "\0" * 20 + '{"update": 2}\n'}))
-    found, complaints = run.checkpoints.load_latest()
-    assert found.update == 1
-    assert len(complaints) == 1
-    assert "state.json, line 1: expected value" in complaints[0]
-    assert (run.checkpoints.path / "damaged-update-000000002").is_dir()
-
-
 @pytest.mark.parametrize(
     "content",
     ["", "{", "[]", '{"term": 7}', '{"term": 1, "seconds": NaN}', '{"term": 1, "host": "\\u001b"}',

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from pernn.errors import ConfigError
 from pernn.lab.interfaces import UNSCORED, Batch, Predictions
 from pernn.lab.tasks import Ascending, ByLength, Sequences, SolvedOrStuck
 from pernn.lab.tasks.metrics import measure_all
@@ -59,11 +58,6 @@ def test_a_trial_is_solved_stuck_or_neither(num_right, expected):
     found = measured(SolvedOrStuck(chance=0.125), predictions, targets).metrics
     assert (found["solved"], found["stuck"]) == expected
     assert found["solved_or_stuck"] == sum(expected)
-
-
-def test_ranges_that_overlap_are_refused():
-    with pytest.raises(ConfigError, match="tolerance must lie in"):
-        SolvedOrStuck(chance=0.9, tolerance=0.05)
 
 
 def test_lengths_are_told_apart():

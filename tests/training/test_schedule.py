@@ -65,14 +65,6 @@ def test_what_is_usual_is_no_part_of_a_spec(option: str, usual: object, other: o
             {"encoding.kind": "none", "training.encoding_schedule": "late"},
             "encoding_schedule=late needs a positional encoding",
         ),
-        (
-            {
-                "pretraining": {"task": {**SPEC.dump()["task"], "vocab_size": 3}},
-                "training.frozen_embedding": True,
-            },
-            "leave nothing of new ids to train",
-        ),
-        ({"training.micro_batch": 9}, "expected at most batch_size 8, got 9"),
     ],
 )
 def test_what_cannot_be_is_refused(changes: dict[str, object], said: str) -> None:

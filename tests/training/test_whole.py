@@ -121,7 +121,7 @@ def test_a_layer_without_biases_and_tokens_beyond_the_query():
 def test_weights_take_the_step_of_adam(preset):
     state, update = begin("lstm", 24, 9, "sinusoidal", preset)
     (one, two), eps = PRESETS[preset].betas, PRESETS[preset].epsilon
-    parameters, moments = state.parameters, state.optimizer.state
+    parameters, moments = state.optimizer.parameters, state.optimizer.state
     for number in range(1, 6):
         before = [parameter.detach().double() for parameter in parameters]
         old = [
@@ -216,7 +216,7 @@ def test_everything_else_goes_through_autograd(why):
 @pytest.mark.parametrize("change", ["a hook", "a weight's hook", "a frozen weight"])
 def test_what_changes_between_updates_is_noticed(change):
     state, update = begin("gru", 8, 7, "sinusoidal")
-    heard, core = [], state.network.core
+    heard, core = [], state.model.core
     with Spy() as spy:
         update(draw(7, 3, 4, 4, 4))
         match change:

@@ -31,7 +31,6 @@ from pernn.lab.store import (
     list_publications,
     list_sweeps,
     read_registrations,
-    require_writable,
     storing,
     where_published,
     write_atomically,
@@ -72,9 +71,8 @@ def make_study(
         The number of sweeps on the page.
 
     Raises:
-        StoreError: If the page cannot be written; at once, before anything is read.
+        StoreError: If the page cannot be written.
     """
-    require_writable(path)
     with gc_paused():
         found = _readers(root, folder, complain)
         shown = _judging(root, folder, complain) if len(found) > MOST_SHOWN else {*found}

@@ -1,13 +1,12 @@
 """Sweeps of a results directory, found by name, and how they stand."""
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pernn.errors import ConfigError, MachineError, PernnError, StoreError
+from pernn.errors import ConfigError, PernnError, StoreError
 from pernn.lab.config import own_parts_off, suggestion
 from pernn.lab.experiments import LABELS, SINGLE, Experiment, FigureLayout, experiment_names
 from pernn.lab.runs import RunSpec, tell_apart, with_stages
@@ -16,7 +15,6 @@ from pernn.lab.store import (
     RunStatus,
     Sweep,
     describe_publication,
-    evidence_folder,
     is_done,
     list_publications,
     list_runs,
@@ -46,18 +44,7 @@ def read_sweep(root: Path, name: str) -> Sweep:
     runs = list_single_runs(root) if name == SINGLE else []
     if runs:
         return Sweep(SINGLE, SINGLE, "", {}, runs)
-    try:
-        return load_sweep(root, name)
-    except ConfigError as error:
-        raise ConfigError(f"{error}{_published_like(name, evidence_folder())}") from None
-
-
-def _published_like(name: str, folder: Path | None) -> str:
-    """Return, in words, published sweeps of a name or an experiment."""
-    files = list_publications(folder) if folder else []
-    found = [one.stem for one in files if f"{one.stem}-".startswith(f"{name}-")]
-    asked = "; published, for `report`, `compare` and `export`: "
-    return f"{asked}{', '.join(found)}" if found else ""
+    return load_sweep(root, name)
 
 
 def read_sweeps(
@@ -131,11 +118,6 @@ def _plan_of(root: Path, stored: Sweep, complain: Callable[[str], None]) -> Plan
 
 def single_trials(specs: Mapping[str, RunSpec]) -> Experiment:
     """Return trials of no sweep, by run, as an experiment without claims."""
-    in_ids = not any(
-        kind in spec.task.kind
-        for spec in specs.values()
-        for kind in ("infinite_vocabulary", "language_modelling")
-    )
     return Experiment(
         name=SINGLE,
         question="How did the trials that belong to no sweep end?",
@@ -143,10 +125,7 @@ def single_trials(specs: Mapping[str, RunSpec]) -> Experiment:
         scales={"": lambda: tuple(specs.values())},
         claims=(),
         figure=FigureLayout(
-            x="seed",
-            panels="task.kind",
-            lines="run",
-            metrics=("token_accuracy", "loss") if in_ids else ("loss",),
+            x="seed", panels="task.kind", lines="run", metrics=("token_accuracy", "loss")
         ),
         labels={**LABELS, **tell_apart(specs)},
     )
@@ -191,7 +170,7 @@ def find_sweep(
         return plan.sweep
     raise ConfigError(
         f"no sweep {full!r} in {root.absolute()} (there: {', '.join(list_sweeps(root)) or 'none'})"
-        f"{_published_like(name, published)}; {where_published(published)}"
+        f"; {where_published(published)}"
     )
 
 
@@ -261,25 +240,14 @@ def look_at_sweeps(
     seen.update(read_statuses(root, list(every), seen))
     for run in published & seen.keys():
         if seen[run].state == "waiting":
-            seen[run] = RunStatus(run, "finished", event="published")
+            seen[run] = RunStatus(run, "finished", reason="published")
     return {name: [seen[run] for run in runs] for name, runs in sweeps.items()}
 
 
-def label_trials(root: Path, name: str, complain: Callable[[str], None]) -> dict[str, str]:
-    """Return a label of each run of a sweep.
-
-    Args:
-        root: Results directory.
-        name: The sweep's.
-        complain: Told of a part that is not loaded.
-    """
-    try:
-        specs = read_plan(root, name, lambda reason: None).specs
-        return tell_apart(specs)
-    except MachineError as error:
-        complain(f"trials have no names: {error}")
-    except PernnError:
-        pass
+def label_trials(root: Path, name: str) -> dict[str, str]:
+    """Return labels of a sweep's runs, none if it cannot be read."""
+    with suppress(PernnError):
+        return tell_apart(read_plan(root, name, lambda reason: None).specs)
     return {}
 
 
@@ -373,12 +341,8 @@ def _published_in(folder: Path, sweep: str | None) -> list[Trial] | None:
     if sweep not in sweeps:
         raise ConfigError(f"{folder} has no sweep {sweep!r} (published: {', '.join(sweeps)})")
     own = describe_publication(sweeps[sweep])
-    try:
-        # Trials that sweeps share lie in the file of one of them.
-        plan = plan_again(own).taking(
-            lambda runs: {one.run: one for one in read_published(folder, runs)}, folder
-        )
-    except ConfigError as error:
-        warnings.warn(f"{sweep}: only trials of its own file were found: {error}", stacklevel=3)
-        return read_published(folder, own.runs)
+    # Trials that sweeps share lie in the file of one of them.
+    plan = plan_again(own).taking(
+        lambda runs: {one.run: one for one in read_published(folder, runs)}, folder
+    )
     return list(plan.published.values())

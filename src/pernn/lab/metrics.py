@@ -4,7 +4,6 @@ import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int, Int64
 from rapidfuzz.distance import DamerauLevenshtein
 
-from pernn.errors import ConfigError
 from pernn.lab.interfaces import UNSCORED
 
 Vectors = Float32[np.ndarray, "batch time width"]
@@ -34,13 +33,13 @@ def cosine_similarities(predictions: Vectors, targets: Vectors) -> Cosines:
 
 def token_accuracy(predictions: Ids, targets: Ids) -> float:
     """Share of scored tokens that are right, in [0, 1]."""
-    scored = _scored(predictions, targets)
+    scored = targets != UNSCORED
     return float((predictions == targets)[scored].mean())
 
 
 def sequence_accuracy(predictions: Ids, targets: Ids) -> float:
     """Return the share of sequences without an error, in [0, 1]."""
-    scored = _scored(predictions, targets)
+    scored = targets != UNSCORED
     return float(((predictions == targets) | ~scored).all(axis=1).mean())
 
 
@@ -52,7 +51,7 @@ def ascending_pair_share(predictions: Ids, targets: Ids) -> float:
 
     Source: the published program's script behind version 1, appendix C.2.
     """
-    rows = _rows(predictions, _scored(predictions, targets))
+    rows = _rows(predictions, targets != UNSCORED)
     steps = np.concatenate([np.diff(row) for row in rows])
     return float((steps >= 0).mean()) if steps.size else 1.0
 
@@ -63,7 +62,7 @@ def ascending_sequence_share(predictions: Ids, targets: Ids) -> float:
     Right or wrong; equal neighbours are in order. One swapped pair spoils a whole sequence, so this
     is below `ascending_pair_share` wherever that is below 1.
     """
-    rows = _rows(predictions, _scored(predictions, targets))
+    rows = _rows(predictions, targets != UNSCORED)
     return float(np.mean([row == sorted(row) for row in rows]))
 
 
@@ -75,7 +74,7 @@ def edit_distances(predictions: Ids, targets: Ids) -> Int64[np.ndarray, " batch"
 
     Source: Damerau (1964); computed by RapidFuzz, which needs plain lists.
     """
-    scored = _scored(predictions, targets)
+    scored = targets != UNSCORED
     pairs = zip(_rows(predictions, scored), _rows(targets, scored), strict=True)
     return np.array([DamerauLevenshtein.distance(left, right) for left, right in pairs])
 
@@ -84,13 +83,3 @@ def _rows(ids: Ids, scored: BoolArray) -> list[list[int]]:
     if scored.all():
         return ids.tolist()  # type: ignore[no-any-return]
     return [row[mask].tolist() for row, mask in zip(ids, scored, strict=True)]
-
-
-def _scored(predictions: Int[np.ndarray, "..."], targets: Int[np.ndarray, "..."]) -> BoolArray:
-    scored: BoolArray = targets != UNSCORED
-    if predictions.shape != targets.shape or predictions.ndim != 2 or not scored.any():
-        raise ConfigError(
-            "metrics need predictions and targets of one shape (batch, scored), with something "
-            f"to score; got {predictions.shape} and {targets.shape}"
-        )
-    return scored

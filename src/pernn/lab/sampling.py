@@ -41,8 +41,6 @@ def sample(
             f"{run}: expected a run of the task language_modelling, which has text, got one of "
             f"{spec.task.kind}"
         )
-    if not 0 <= seed < 2**63:
-        raise ConfigError(f"seed is invalid: expected 0 … 2^63 − 1, got {seed}")
     model = cast(PositionEncodedRNN, load_model(run))
     task = cast(LanguageModelling, spec.build_task())
     pieces = task.corpus.pieces

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import reprlib
 import shlex
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,18 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pernn.errors import ConfigError, StoreError, one_line
-from pernn.lab.config import Registry, flatten, own_parts_off, suggestion
+from pernn.lab.config import own_parts_off
 from pernn.lab.experiments import (
     ADDED,
     CATALOGUE,
     SINGLE,
     TUNED,
-    Claim,
     Experiment,
-    FigureLayout,
     Tuning,
     find_experiment,
-    is_pace,
     trials,
     tune,
     with_axes,
@@ -39,7 +35,6 @@ from pernn.lab.store import (
     is_done,
     is_pause_requested,
     read_json,
-    require_writable,
     save_sweep,
     sweep_directory,
     withdraw_pause,
@@ -48,7 +43,6 @@ from pernn.lab.trials import (
     Trial,
     find_published,
     gather,
-    is_setting,
     read_trial,
     to_frame,
 )
@@ -166,7 +160,6 @@ def run_sweep(
     *,
     evidence: Path | None,
     watch: Callable[[Sequence[RunSpec]], AbstractContextManager[OnEvent]],
-    only: Sequence[str] = (),
     prepare: Callable[[Sequence[RunSpec], int], None] = lambda specs, num_to_come: None,
     say: Callable[[str], None] = lambda text: None,
     on_warning: Callable[[str], None] = warnings.warn,
@@ -180,7 +173,6 @@ def run_sweep(
         runner: Where trials happen; it leaves if somebody asks for a pause.
         evidence: Folder of published trials, which count as done, if there is one.
         watch: Gives, for some trials, what is called with their events while they run.
-        only: If given, other trials are left alone.
         prepare: Called with the trials to run before any of them is begun, and how many more will
             come at least; may refuse them.
         say: Called with a line about what is done or about to be done.
@@ -191,13 +183,10 @@ def run_sweep(
     asked = limits.paused
     limits.paused = lambda: asked() or is_pause_requested(root, name)
     plan = plan.with_published(evidence, on_warning, root)
-    wanted = plan.missing(root, only)
-    # Any name will do: what a worker or a report would find too late is found now.
-    require_writable(root / name)
+    wanted = plan.missing(root)
     withdraw_pause(root, name)  # one that is asked for from now on counts
     if wanted:
-        tuning = None if only else plan.tuning
-        prepare(wanted, tuning.num_to_come(len(plan.chosen)) if tuning else 0)
+        prepare(wanted, plan.tuning.num_to_come(len(plan.chosen)) if plan.tuning else 0)
     save_plan(root, plan)
     done = {run: spec for run, spec in plan.specs.items() if is_done(root, run)}
     for change in changed_parts(done, root):
@@ -210,9 +199,7 @@ def run_sweep(
     failures: list[TrialEvent] = []
     page, told = sweep_directory(root, name) / "index.html", set[str]()
     if not wanted:
-        every = f"All {len(plan.specs)} trials of {name}"
-        asked = f"The trials of {name} that were asked for" if only else every
-        say(f"{asked} are finished: nothing to do.")
+        say(f"All {len(plan.specs)} trials of {name} are finished: nothing to do.")
         if not anew and plan.is_reported(root):
             return SweepResult(name, root, (), page, (), plan)
     while True:
@@ -230,7 +217,7 @@ def run_sweep(
             with watch(wanted) as on_event:
                 runner.run(wanted, root, partial(_note, failures, on_event))
         more = plan.with_published(evidence, on_warning, root)
-        if limits.reason or failures or only or len(more.specs) == len(plan.specs):
+        if limits.reason or failures or len(more.specs) == len(plan.specs):
             break
         plan = more
         save_plan(root, plan)
@@ -324,17 +311,12 @@ class Plan:
         """Return whether a trial has a result, here or published."""
         return run in self.published or is_done(root, run)
 
-    def missing(self, root: Path, only: Sequence[str] = ()) -> list[RunSpec]:
+    def missing(self, root: Path) -> list[RunSpec]:
         """Return the trials that have no result, those that failed included.
 
         One seed of everything comes first, so that early reports cover all.
-
-        Args:
-            root: Results directory.
-            only: If given, other trials are left alone, and these are run if published, too.
         """
-        runs = only or [run for run in self.specs if run not in self.published]
-        found = [self.specs[run] for run in runs if run in self.specs and not is_done(root, run)]
+        found = [one for run, one in self.specs.items() if not self.is_finished(root, run)]
         return sorted(found, key=lambda one: one.seed)
 
     def summary(self, root: Path, report: "Report") -> dict[str, Any]:
@@ -376,69 +358,19 @@ def plan_sweep(experiment: str | Experiment, scale: str, overrides: Mapping[str,
         overrides: As for `trials`.
 
     Raises:
-        ConfigError: If there is no such experiment or scale, an override fits no spec, or a figure
-            or claim names a setting that no trial has.
+        ConfigError: If there is no such experiment or scale, or an override fits no spec.
     """
     found = find_experiment(experiment) if isinstance(experiment, str) else experiment
-    changes = {path: _plain(path, value) for path, value in overrides.items()}
+    # As they will be read again.
+    changes = json.loads(json.dumps(overrides))
     plain = {path: value for path, value in changes.items() if not path.startswith(TUNED)}
     made = trials(found, scale, plain)
-    _check_settings(found, scale, made)
     name = name_sweep(found.name, scale, changes)
     found, tuning = tune(with_axes(found, made, plain), made, changes)
     made = made if tuning is None else tuple(tuning.trials(lambda spec: None)[0])
     specs = {spec.fingerprint(): spec for spec in made}
     sweep = Sweep(name, found.name, scale, changes, list(specs))
     return Plan(sweep, found, specs, tuning=tuning)
-
-
-def _check_settings(experiment: Experiment, scale: str, specs: Sequence[RunSpec]) -> None:
-    """Refuse figures and claims that name a setting which no trial can have."""
-    abouts: dict[str, FigureLayout | Claim] = {"the figure": experiment.figure}
-    abouts |= {f"figure {name!r}": one for name, one in experiment.more_figures.items()}
-    abouts |= {f"claim {one.name!r}": one for one in experiment.claims}
-    named = {
-        name: about
-        for about, one in abouts.items()
-        for name in one.columns
-        # A table has columns of its own.
-        if "." in name and (is_setting(name) or one.table is None)
-    }
-    unknown = [name for name in named if not any(spec.has(name) for spec in specs)]
-    if not unknown:
-        return
-    # A part of the grid may lack a kind, and a layout may serve several experiments.
-    grid = (*specs, *experiment.scales[scale]())
-    known = {path for spec in grid for path in flatten(spec.dump())}
-    for name in unknown:
-        if name not in known and not is_pace(name) and not _may_have(name):
-            raise ConfigError(
-                f"{experiment.name}: {named[name]} names {name!r}, a setting that no trial has"
-                f"{suggestion(name, known)}"
-            )
-
-
-def _may_have(path: str) -> bool:
-    """Return whether a built-in part has a setting."""
-    *_, part, leaf = path.split(".")
-    registries = [one for one in Registry.all if one.group == f"pernn.{part}s"]
-    return any(leaf in one.find(kind).model_fields for one in registries for kind in one.builtin)
-
-
-def _plain(path: str, value: Any) -> Any:
-    """Return a value as it will be read again: ranges, tuples and arrays as lists."""
-
-    def convert(one: Any) -> Any:
-        # What is neither a range nor of NumPy or pandas lacks `tolist`.
-        return list(one) if isinstance(one, range) else one.tolist()
-
-    try:
-        return json.loads(json.dumps(value, default=convert))
-    except (AttributeError, TypeError, ValueError):
-        raise ConfigError(
-            f"{path} is invalid: expected a number, text, or a list of them, got "
-            f"{reprlib.repr(value)}"
-        ) from None
 
 
 @own_parts_off()

@@ -33,7 +33,6 @@ from pernn.lab.store import (
     load_sweep,
     naming_damage,
     read_publication,
-    require_writable,
     storing,
     write_publication,
 )
@@ -280,7 +279,6 @@ def publish(root: Path, sweep: Sweep, folder: Path) -> Publication:
     """
     path = folder / f"{sweep.name}{ENDING}"
     load_pyarrow()
-    require_writable(path)
     there: dict[str, Trial] = {}
     fates: dict[str, Fate] = {}
     left_out: dict[str, str] = {}
@@ -317,6 +315,7 @@ def publish(root: Path, sweep: Sweep, folder: Path) -> Publication:
 def _locked(folder: Path) -> Iterator[None]:
     """Be the only one who publishes here; where there are no locks, nobody can tell."""
     with storing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         with suppress(OSError):
@@ -578,17 +577,13 @@ def describe(trials: Sequence[Trial]) -> list[str]:
     return [*lines, *(f"{n} published trials ran on: {machine}." for machine, n in machines)]
 
 
-def describe_time(trials: Sequence[Trial]) -> list[str]:
-    """Return how long local and published trials took."""
-    here = [RunDirectory(one.root, one.run) for one in trials if one.root]
-    seconds = [event.get("seconds") for one in here for event in one.read_journal()]
-    own = sum(one for one in seconds if isinstance(one, int | float))
-    theirs: dict[str, float] = {}
+def describe_time(trials: Iterable[Trial]) -> list[str]:
+    """Return how long published trials took."""
+    seconds: dict[str, float] = {}
     for one in trials:
-        theirs |= one.core_seconds
-    lines = [f"They computed for {own / 3600:,.2f} hours in all, one after another."]
-    other = f"The published ones took {sum(theirs.values()) / 3600:,.1f} core-hours."
-    return [*(lines if here else []), *([other] if len(here) < len(trials) else [])]
+        seconds |= one.core_seconds
+    hours = sum(seconds.values()) / 3600
+    return [f"The published ones took {hours:,.1f} core-hours."] if seconds else []
 
 
 def describe_versions(trials: Iterable[Trial]) -> str:

@@ -2,7 +2,6 @@
 
 import contextlib
 import inspect
-import io
 import os
 import re
 import sys
@@ -59,7 +58,6 @@ VERBS = {
     "status": "look:status",
     "resume": "run:resume",
     "pause": "run:pause",
-    "retry": "run:retry",
     "report": "results:report",
     "compare": "results:compare",
     "cite": "results:cite",
@@ -76,15 +74,9 @@ VERBS = {
 
 
 def help_of(verb: Callable[..., Any]) -> str:
-    """Return a verb's docstring, with each example on one line."""
+    """Return a verb's docstring without `Args`, its examples unwrapped."""
     text = re.sub(r"\n\nArgs:\n(?: {4}.*(?:\n|$))+", "\n", inspect.getdoc(verb) or "")
-    body, mark, examples = text.partition("\n\nExample")
-    if not mark:
-        return text
-    words = examples.partition(": ")[2].replace("\n", " ")
-    lines = [f"  {one}" for one in re.split(r"; (?=\w+=\S+ pernn |pernn )", words)]
-    # What follows this sign is not wrapped.
-    return "\n".join([body, "", "\b", "Examples:" if len(lines) > 1 else "Example:", *lines])
+    return text.replace("\n\nExample", "\n\n\b\nExample")
 
 
 def register(arguments: Sequence[str]) -> None:
@@ -105,10 +97,6 @@ def run() -> int:
     """Run the verb, and say in one line what went wrong."""
     # A part of one's own may be a file here; what is installed comes first.
     sys.path.append("")
-    for stream in (sys.stdout, sys.stderr):
-        # A name that is not UTF-8 is no reason to fail while it is printed.
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
     try:
         status = _call(sys.argv[1:])
         sys.stdout.flush()

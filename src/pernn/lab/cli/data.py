@@ -1,7 +1,7 @@
 """`pernn prepare`, `prune`, `sample`, `errors` and `analyze`: texts, and what runs hold."""
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -23,8 +23,6 @@ from typer import Argument, Option
 from pernn.errors import ConfigError, one_line
 from pernn.lab.corpora import (
     SHARE,
-    SPLITS,
-    EncodedCorpus,
     LanguageModellingConfig,
     keep_text,
     raw_folder,
@@ -76,8 +74,10 @@ def prepare(
         share: For a file: share of the paragraphs for validation, and for the test.
         characters: For a file: tokens are characters, not pieces.
 
-    Examples: PERNN_DATA=~/corpora pernn prepare language_modelling --scale paper;
-    pernn prepare mybook.txt; pernn run language_modelling --set task.corpus=mybook
+    Examples:
+        PERNN_DATA=~/corpora pernn prepare language_modelling --scale paper
+        pernn prepare mybook.txt
+        pernn run language_modelling --set task.corpus=mybook
     """
     file = Path(what)
     if file.suffix or file.is_file():
@@ -96,8 +96,6 @@ def prepare(
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
         with Progress(*columns, TimeElapsedColumn()) as progress:
             corpus = prepare_corpus(task, Stages(progress))
-        for line in _describe(task, corpus):
-            typer.echo(line)
         typer.echo(f"{task.name}: {corpus.folder}")
 
 
@@ -127,26 +125,6 @@ def _keep(file: Path, name: str, share: float, *, characters: bool) -> None:
         f"{train:,} to train, {valid:,} for validation, {test:,} for the test"
     )
     typer.echo(f"Use it:  pernn run language_modelling --set task.corpus={name}")
-    task = trials(find_experiment("language_modelling"), "demo", {})[0].task
-    if isinstance(task, LanguageModellingConfig):
-        typer.echo(
-            f"At scale demo, text is cut into {task.vocab_size} {unit}, of which the first "
-            f"{task.length} of a paragraph are read; to change that: --set task.vocab_size=2048 "
-            "--set task.length=256"
-        )
-
-
-def _describe(task: LanguageModellingConfig, corpus: EncodedCorpus) -> Iterator[str]:
-    """Count what there is of each part, and what is cut off."""
-    unit = "characters" if corpus.has_characters else "pieces"
-    for split in SPLITS:
-        lengths = corpus.lengths(split)
-        cut = int((lengths > task.length).sum())
-        yield (
-            f"{split:>5}: {len(lengths):,} paragraphs of {int(lengths.sum()):,} {unit} "
-            f"({corpus.vocab_size:,} distinct); {cut:,} are longer than the {task.length:,} that "
-            "are read of each"
-        )
 
 
 def prune(
@@ -168,7 +146,8 @@ def prune(
         dry_run: Print what would be deleted.
         yes: Delete without asking.
 
-    Example: pernn prune vocabulary_size-demo --dry-run
+    Example:
+        pernn prune vocabulary_size-demo --dry-run
     """
     runs = with_stages(results, load_sweep(results, sweep).runs) if sweep else list_runs(results)
     damage: list[str] = []
@@ -217,7 +196,8 @@ def sample(
         temperature: 0 takes the likeliest piece.
         seed: Of the draws.
 
-    Example: pernn sample results/runs/0123456789abcdef --prompt "The" --tokens 50 --seed 1
+    Example:
+        pernn sample results/runs/0123456789abcdef --prompt "The" --tokens 50 --seed 1
     """
     # Only what computes loads torch.
     from pernn.lab.sampling import sample
@@ -231,7 +211,7 @@ def sample(
 
 def analyze(
     run: Path,
-    pairs: Annotated[int, Option(min=1)] = 64,
+    pairs: Annotated[int, Option(min=1)] = 256,
     source_step: Annotated[int, Option(min=1)] = 1,
     map_pairs: Annotated[int, Option("--map", min=0)] = 0,
     output: Annotated[Path | None, Option("--output", "-o")] = None,
@@ -247,11 +227,12 @@ def analyze(
     Args:
         run: Directory of a run, finished or not.
         pairs: Pairs of sequences per condition.
-        source_step: Input step of the target.
+        source_step: Input step of the target; the paper's is 1, and 23 for S4D.
         map_pairs: Also map all steps, with this many pairs each.
         output: Write the rows to a .csv, .json or .parquet file.
 
-    Example: pernn analyze results/runs/0123456789abcdef --pairs 16 -o stability.csv
+    Example:
+        pernn analyze results/runs/0123456789abcdef --pairs 16 -o stability.csv
     """
     from pernn.lab.reports import export_records, require_exportable
 
@@ -303,7 +284,8 @@ def errors(run: Path, device: Device = "auto", as_json: Json = False) -> None:
     Args:
         run: Directory of a run that reverses or copies.
 
-    Example: pernn errors results/runs/0123456789abcdef
+    Example:
+        pernn errors results/runs/0123456789abcdef
     """
     # Only what computes loads torch.
     from pernn.lab.runs import find_errors, tabulate_errors

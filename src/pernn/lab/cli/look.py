@@ -2,10 +2,8 @@
 
 import inspect
 import json
-import os
 import platform
 import re
-import shutil
 import sys
 import time
 from collections import Counter
@@ -13,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache, partial
-from importlib.metadata import PackageNotFoundError, requires
+from importlib.metadata import requires
 from itertools import compress
 from pathlib import Path
 from typing import Annotated, get_args
@@ -33,7 +31,7 @@ from pernn.lab.encodings import ENCODINGS
 from pernn.lab.experiments import CATALOGUE, experiment_names, registered
 from pernn.lab.lookup import label_run, label_trials, look_at_sweeps
 from pernn.lab.runners import num_cores
-from pernn.lab.runs import Estimate, RunSpec, describe_versions, estimate
+from pernn.lab.runs import RunSpec, describe_versions
 from pernn.lab.store import (
     Progress,
     RunState,
@@ -51,16 +49,12 @@ from .options import (
     RESULTS,
     Additions,
     Assignments,
-    Device,
     IgnorePublished,
-    Jobs,
     Json,
     Results,
     Scale,
     Seeds,
-    Threads,
     grid_changes,
-    number_of_jobs,
     overrides,
     print_json,
     published_folder,
@@ -78,7 +72,8 @@ def list_experiments(as_json: Json = False) -> None:
     An experiment of another package is listed by its entry point; its module, which has the
     question, is not imported.
 
-    Example: pernn list --json
+    Example:
+        pernn list --json
     """
     found = [(name, entry.question, entry.source) for name, entry in CATALOGUE.items()]
     found += [(name, "", point.value) for name, point in registered().items()]
@@ -100,30 +95,24 @@ def show(
     assignments: Assignments = None,
     seeds: Seeds = None,
     additions: Additions = None,
-    jobs: Jobs = None,
-    threads: Threads = 1,
     sample: Annotated[int | None, Option(min=1, max=1000)] = None,
-    measure: bool = False,
-    device: Device = "auto",
     as_json: Json = False,
 ) -> None:
     """Show an experiment before it runs, or sequences of a task.
 
-    Of an experiment: grid, time, claims, command.
+    Of an experiment: grid, claims, command. `pernn run` first tells what it costs.
 
     Args:
         name: Name of an experiment (see `pernn list`), or kind of a task.
         sample: Print N example sequences of the task.
-        measure: Measure a few updates of each kind of trial, for an estimate.
 
-    Examples: pernn show vocabulary_size --scale paper --set preset=as-written;
-    pernn show vocabulary_size --scale small --measure;
-    pernn show sorting --sample 3 --set length=6
+    Examples:
+        pernn show vocabulary_size --scale paper --set preset=as-written
+        pernn show sorting --sample 3 --set length=6
     """
     is_task = name in TASKS.names() or ":" in name
     if is_task and (sample is not None or name not in experiment_names()):
-        given = (scale, jobs, threads, measure, seeds, additions)
-        if given != ("demo", None, 1, False, None, None):
+        if (scale, seeds, additions) != ("demo", None, None):
             raise ConfigError(f"{name} is a task: it takes --sample, --set and --json only")
         _show_task(name, sample or 1, overrides(assignments), as_json=as_json)
         return
@@ -133,39 +122,26 @@ def show(
             f"({', '.join(TASKS.names())})"
         )
     plan = plan_sweep(name, scale, grid_changes(assignments, seeds, additions))
-    slots, specs = number_of_jobs(jobs, threads), list(plan.specs.values())
-    found = None
-    if measure:
-        found = estimate(specs, RESULTS, jobs=slots, threads=threads, device=device)
-    command = f"{repeat_command(plan.sweep)} --jobs {slots}"
     if not as_json:
-        _print_plan(plan, found, slots, command)
+        _print_plan(plan)
         return
     claims = [{"name": c.name, "statement": c.statement} for c in plan.experiment.claims]
     content = {
         "experiment": plan.experiment.name,
         "scale": plan.sweep.scale,
-        "num_trials": len(specs),
-        "estimated_hours": found and found.hours,
-        "num_kinds": found and found.num_kinds,
-        "num_kinds_measured": found and found.num_measured,
-        "disk_bytes": found and found.disk,
-        "memory_bytes": found and found.memory,
-        "jobs": slots,
+        "num_trials": len(plan.specs),
         "claims": claims,
-        "command": command,
+        "command": repeat_command(plan.sweep),
         "specs": [{"run": run, **spec.dump()} for run, spec in plan.specs.items()],
     }
     print_json(content)
 
 
-def _print_plan(plan: Plan, found: Estimate | None, slots: int, command: str) -> None:
+def _print_plan(plan: Plan) -> None:
     console, experiment = Console(), plan.experiment
     console.print(f"[bold]{experiment.question}[/bold]  ({experiment.source})\n")
     console.print(_grid(list(plan.specs.values())))
-    needs = "--measure times a few updates of each kind" if found is None else found.describe()
-    words = f"{len(plan.specs)} trials on {slots} of {num_cores()} CPU cores: {needs}"
-    console.print(words, markup=False)
+    console.print(f"{len(plan.specs)} trials")
     claims = Table("Claim", "Statement")
     for claim in experiment.claims:
         statement = Text.assemble(f"{claim.statement}\n", (claim.cited, "dim"))
@@ -173,7 +149,7 @@ def _print_plan(plan: Plan, found: Estimate | None, slots: int, command: str) ->
     console.print(claims)
     if experiment.name in TASKS.names():
         console.print(f"Its task:  pernn show {experiment.name} --sample 3")
-    console.print(f"Run it:  {command}", soft_wrap=True, markup=False)
+    console.print(f"Run it:  {repeat_command(plan.sweep)}", soft_wrap=True, markup=False)
 
 
 def _grid(specs: Sequence[RunSpec]) -> Table:
@@ -235,7 +211,9 @@ def status(
         again: Refresh until Ctrl-C.
         every: Watch, with this many seconds between refreshes (2).
 
-    Examples: pernn status vocabulary_size-demo; pernn status --every 10
+    Examples:
+        pernn status vocabulary_size-demo
+        pernn status --every 10
     """
     seen: dict[str, RunStatus] = {}
     label = cache(partial(label_run, results))
@@ -280,13 +258,13 @@ def _print_status(
         text = one_line(f"No sweeps in {results.absolute()}: {start}; {where}.")
         console.print(text, markup=False, soft_wrap=True)
     elif sweep:
-        columns = ("Trial", "State", "Run", "Reason", "Update", "Last event")
-        labels = label_trials(results, sweep, warn)
+        columns = ("Trial", "State", "Run", "Reason", "Update")
+        labels = label_trials(results, sweep)
         rows = []
         for one in found[sweep]:
             update = f"{one.update:,}" if one.update else ""
             label = labels.get(one.run, one.run)
-            rows.append((label, one.state, one.run, one.reason, update, one.event))
+            rows.append((label, one.state, one.run, one.reason, update))
         filled = [any(cells) for cells in zip(*rows, strict=True)]
         print_rows([*compress(columns, filled)], [[*compress(r, filled)] for r in rows], console)
     else:
@@ -354,10 +332,11 @@ class Finding:
     remedy: str = ""
 
 
-def doctor(results: Results = RESULTS, as_json: Json = False) -> int:
+def doctor(as_json: Json = False) -> int:
     """Show what this machine has and how to get what is missing.
 
-    Example: pernn doctor
+    Example:
+        pernn doctor
     """
     findings = [
         Finding("Python", True, platform.python_version()),
@@ -365,7 +344,6 @@ def doctor(results: Results = RESULTS, as_json: Json = False) -> int:
         Finding("CPU cores", True, str(num_cores())),
         Finding("memory", True, f"{physical_memory() / 2**30:.0f} GiB"),
         *_arithmetic(),
-        _directory(results),
     ]
     if as_json:
         print_json([vars(one) for one in findings])
@@ -386,12 +364,7 @@ def doctor(results: Results = RESULTS, as_json: Json = False) -> int:
 def _packages() -> list[Finding]:
     """Look for what pernn's own metadata names, with the extra that a package comes with."""
     found: dict[str, Finding] = {}
-    try:
-        needed = requires("pernn") or ()
-    except PackageNotFoundError:
-        remedy = "pip install -e . in the checkout: the packages it needs are unknown until then"
-        return [Finding("pernn", False, "not installed", False, remedy)]
-    for line in needed:
+    for line in requires("pernn") or ():
         name, extra = re.match(r"([\w.-]+)[^;]*(?:; extra == '(\w+)')?", line).groups()  # type: ignore[union-attr]
         # Two extras may need one package: the one of its name wins.
         if extra in OTHERS or (name in found and extra != name):
@@ -407,33 +380,18 @@ def _arithmetic() -> list[Finding]:
     try:
         import torch
 
-        from pernn.kernels import describe_arithmetic, find_kernels, has_whole_updates
+        from pernn.kernels import describe_arithmetic, find_kernels
     except ImportError:
         return []  # The package is found to be missing.
     try:
         has_kernels, found = find_kernels() is not None, describe_arithmetic()
-        is_whole = has_whole_updates(torch.device("cpu"))
     except MachineError as error:
-        has_kernels, found, is_whole = False, str(error), False
-    whole = "one compiled call (one layer of elman, gru or lstm, up to 384 units, fp32)"
+        has_kernels, found = False, str(error)
     num_gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
     gpus = [torch.cuda.get_device_name(number) for number in range(num_gpus)]
-    compiler = "a C++ compiler with OpenMP"
-    such = "named by CXX" if sys.platform == "darwin" else "such as g++"
-    slower = f"{compiler}, {such}; without one, training is slower"
-    vectors = f"{compiler} and a processor with AVX2 or AVX-512"
+    slower = "a C++ compiler with OpenMP; without one, training is slower"
     cuda = "a CUDA build of torch and an NVIDIA driver; everything also runs on the CPU"
     return [
         Finding("CPU arithmetic", has_kernels, found, False, slower),
-        Finding("CPU updates", is_whole, whole if is_whole else "autograd", False, vectors),
         Finding("CUDA device", bool(gpus), ", ".join(gpus) or "none", False, cuda),
     ]
-
-
-def _directory(results: Path) -> Finding:
-    """Look whether results can be written, and how much room there is."""
-    place = next(one for one in (results.absolute(), *results.absolute().parents) if one.exists())
-    writable = place.is_dir() and os.access(place, os.W_OK)
-    free = shutil.disk_usage(place).free / 2**30
-    found = f"{results}: {free:.0f} GiB free" if writable else f"{results}: not writable"
-    return Finding("results directory", writable, found, True, "choose another with --results")

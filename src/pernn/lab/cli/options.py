@@ -39,7 +39,6 @@ IgnorePublished = Annotated[
 SWEEP = Argument(
     help="A sweep (see `pernn status`), an experiment, or `train` for those of `pernn train`."
 )
-Planned = Annotated[str, Argument(help="A sweep's name, see `pernn status`.")]
 Json = Annotated[bool, Option("--json", help="Print JSON for scripts.")]
 Yes = Annotated[bool, Option("--yes", "-y")]
 Scale = Annotated[str, Option("--scale", "-s", help="demo, small or paper.")]

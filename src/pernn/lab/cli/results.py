@@ -21,8 +21,6 @@ from pernn.lab.store import (
     list_publications,
     load_sweep,
     plan_folders,
-    require_writable,
-    sweep_directory,
     where_published,
 )
 from pernn.lab.sweeps import make_report, plan_sweep, repeat_command, report_of
@@ -80,8 +78,10 @@ def report(
         output: With --all: the file; the default is RESULTS/study.html.
         jobs: With --all: processes that draw; the default is one per CPU core.
 
-    Examples: pernn report vocabulary_size --scale demo; pernn report vocabulary_size --claims;
-    pernn report --all --out study.html
+    Examples:
+        pernn report vocabulary_size --scale demo
+        pernn report vocabulary_size --claims
+        pernn report --all --out study.html
     """
     published = published_folder(ignore=ignore_published)
     damage: list[str] = []
@@ -112,7 +112,6 @@ def report(
         else:
             print_verdicts(verdicts, Console(), brief=False)
         return left_out(damage)
-    require_writable(sweep_directory(results, plan.sweep.name) / "index.html")
     made = make_report(results, plan, damage.append)
     if as_json:
         print_json(plan.summary(results, made))
@@ -148,11 +147,12 @@ def compare(
         metric: The default is the experiment's own.
         until: Compare by the updates until the training accuracy first reached this level.
 
-    Examples: pernn compare encoding.kind=sinusoidal encoding.kind=none --sweep vocabulary_size;
-    pernn compare core.kind=gru,task.length=32 core.kind=lstm,task.length=32 --metric loss;
-    pernn compare training.precision=bf16 training.precision=fp32 --metric loss;
-    pernn compare encoding.kind=sinusoidal encoding.kind=none --sweep sorting-small --until 0.9;
-    pernn compare evidence other-machine/results
+    Examples:
+        pernn compare encoding.kind=sinusoidal encoding.kind=none --sweep vocabulary_size
+        pernn compare core.kind=gru,task.length=32 core.kind=lstm,task.length=32 --metric loss
+        pernn compare training.precision=bf16 training.precision=fp32 --metric loss
+        pernn compare encoding.kind=sinusoidal encoding.kind=none --sweep sorting-small --until 0.9
+        pernn compare evidence other-machine/results
     """
     from pernn.lab.comparisons import compare as compare_trials
 
@@ -205,9 +205,10 @@ def export(
         table: Write the rows of this table of each trial instead.
         curves: Write the learning curves instead: all lines of metrics.
 
-    Examples: pernn export vocabulary_size -o records.parquet;
-    pernn export variable_length --table by_length -o by_length.csv;
-    pernn export vocabulary_size --curves -o curves.csv
+    Examples:
+        pernn export vocabulary_size -o records.parquet
+        pernn export variable_length --table by_length -o by_length.csv
+        pernn export vocabulary_size --curves -o curves.csv
     """
     published = published_folder(ignore=ignore_published)
     damage: list[str] = []
@@ -247,7 +248,8 @@ def publish(
         sweeps: Sweeps (see `pernn status`) or experiments.
         to: Folder for published trials, one Parquet file per sweep.
 
-    Example: pernn publish vocabulary_size dual_frequency --scale small --to evidence
+    Example:
+        pernn publish vocabulary_size dual_frequency --scale small --to evidence
     """
     from pernn.lab.lookup import name_run
 
@@ -295,7 +297,8 @@ def evidence(
             filled; may be repeated.
         jobs: Processes that draw; the default is one per CPU core.
 
-    Example: pernn evidence --to docs/evidence --fill README.md
+    Example:
+        pernn evidence --to docs/evidence --fill README.md
     """
     from pernn.lab.evidence import rebuild
 
@@ -318,7 +321,8 @@ def register(plan: Path) -> int:
     Args:
         plan: A TOML file; docs/sweeps.md has an example.
 
-    Example: pernn register plans/temperature.toml
+    Example:
+        pernn register plans/temperature.toml
     """
     from pernn.lab.registration import register as write_registration
 
@@ -351,7 +355,9 @@ def cite(
     Args:
         name: A run's directory, or an experiment.
 
-    Examples: pernn cite vocabulary_size > sources.bib; pernn cite results/runs/0123456789abcdef
+    Examples:
+        pernn cite vocabulary_size > sources.bib
+        pernn cite results/runs/0123456789abcdef
     """
     from pernn.lab.citing import cite, entries
 

@@ -1,10 +1,10 @@
-"""`pernn run`, `train`, `resume`, `retry` and `pause`."""
+"""`pernn run`, `train`, `resume` and `pause`."""
 
 import logging
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -42,7 +42,6 @@ from .options import (
     Assignments,
     Json,
     Launch,
-    Planned,
     Results,
     Scale,
     Seeds,
@@ -82,12 +81,13 @@ def run(
             apart and further ones beyond an end, then run the seeds at the chosen values, e.g.
             training.learning_rate=0.001:0.014:9.
 
-    Examples: pernn run vocabulary_size --scale demo --jobs 2;
-    pernn run vocabulary_size --seeds 10 --set 'task.vocab_size=[8,32]';
-    pernn run vocabulary_size --seeds 111,222,666 --add core.kind=mingru:MinGRUConfig;
-    pernn run vocabulary_size -s small --tune training.learning_rate=0.001:0.014:9;
-    pernn run vocabulary_size -s small --set preset=as-written --time-limit 11:30:00;
-    pernn run vocabulary_size -s paper --runner ray --gpus-per-trial 0.25
+    Examples:
+        pernn run vocabulary_size --scale demo --jobs 2
+        pernn run vocabulary_size --seeds 10 --set 'task.vocab_size=[8,32]'
+        pernn run vocabulary_size --seeds 111,222,666 --add core.kind=mingru:MinGRUConfig
+        pernn run vocabulary_size -s small --tune training.learning_rate=0.001:0.014:9
+        pernn run vocabulary_size -s small --set preset=as-written --time-limit 11:30:00
+        pernn run vocabulary_size -s paper --runner ray --gpus-per-trial 0.25
     """
     plan = plan_sweep(experiment, scale, grid_changes(assignments, seeds, additions, tuned))
     return carry_out(plan, results, launch, as_json=as_json)
@@ -109,7 +109,8 @@ def resume(
         sweep: A sweep (see `pernn status`), or `train` for those of `pernn train`; the default is
             all.
 
-    Example: pernn resume vocabulary_size-demo --time-limit 55m
+    Example:
+        pernn resume vocabulary_size-demo --time-limit 55m
     """
     names = [sweep] if sweep else list_sweeps(results)
     if not sweep and not all(is_done(results, run) for run in list_single_runs(results)):
@@ -139,48 +140,16 @@ def resume(
     return status
 
 
-def retry(
-    sweep: Planned,
-    failed: bool = False,
-    run: Annotated[str | None, Option(metavar="FINGERPRINT")] = None,
-    results: Results = RESULTS,
-    as_json: Json = False,
-    *,
-    launch: Launch,
-) -> int:
-    """Run only the trials that failed, from their last checkpoint.
-
-    `pernn run` and `pernn resume` run them too, with all that are missing.
-
-    Args:
-        failed: Retry all failed trials.
-        run: Run this trial alone.
-
-    Example: pernn retry vocabulary_size-demo --failed
-    """
-    if failed == (run is not None):
-        raise ConfigError("expected either --failed or --run FINGERPRINT")
-    plan = reload_plan(results, sweep, warn)
-    if run is not None and run not in plan.specs:
-        raise ConfigError(
-            f"{run[:40]!r} is no trial of {sweep}: see `pernn status {sweep}{where(results)}`"
-        )
-    lost = (one for one in plan.specs if read_status(results, one).state == "failed")
-    wanted = [*lost] if run is None else [run]
-    if not wanted:
-        typer.echo(f"No trial of {sweep} has failed: nothing to do.", err=as_json)
-        if as_json:
-            print_json({"sweep": sweep, "num_failed": 0})
-        return 0
-    return carry_out(plan, results, launch, as_json=as_json, only=wanted)
-
-
-def pause(sweep: Planned, results: Results = RESULTS) -> None:
+def pause(sweep: str, results: Results = RESULTS) -> None:
     """Have every driver of a sweep checkpoint its trials and leave.
 
     `pernn resume` goes on. Until a driver has left, `pernn status` shows its trials as running.
 
-    Example: pernn pause vocabulary_size-demo
+    Args:
+        sweep: A sweep's name, see `pernn status`.
+
+    Example:
+        pernn pause vocabulary_size-demo
     """
     found = load_sweep(results, sweep)
     request_pause(results, sweep)
@@ -204,7 +173,8 @@ def train(
     Args:
         spec: TOML or JSON file; a run's spec.json is one.
 
-    Example: pernn train trial.toml --set seed=222
+    Example:
+        pernn train trial.toml --set seed=222
     """
     one = RunSpec.read(spec).override(overrides(assignments))
     runner = launch.make_runner()
@@ -236,7 +206,6 @@ def carry_out(
     launch: Launch,
     *,
     as_json: bool,
-    only: Sequence[str] = (),
     summaries: list[dict[str, Any]] | None = None,
 ) -> int:
     """Run a sweep, show its report, and return the exit status.
@@ -251,7 +220,6 @@ def carry_out(
         launch.make_runner(),
         evidence=published_folder(ignore=launch.ignore_published),
         watch=lambda specs: showing(specs, root, console),
-        only=only,
         prepare=lambda specs, more: _check(specs, root, launch, console, more),
         say=lambda text: console.print(text, soft_wrap=True, markup=False),
         on_warning=warn,
@@ -378,6 +346,5 @@ def showing(specs: Sequence[RunSpec], root: Path, console: Console) -> Iterator[
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     more = (TimeElapsedColumn(), TextColumn("{task.fields[left]}"))
     progress = Progress(*columns, *more, console=console, disable=not console.is_terminal)
-    # Older versions of rich end also those that it does not show with an empty line.
-    with nullcontext() if progress.disable else progress:
+    with progress:
         yield Tally(specs, root, progress)

@@ -22,7 +22,6 @@ from .preparation import (
     EncodedCorpus as EncodedCorpus,
     keep_text as keep_text,
     prepare as prepare,
-    prepared_folder as prepared_folder,
 )
 from .text import (
     SPLITS as SPLITS,

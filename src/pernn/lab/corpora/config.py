@@ -4,23 +4,35 @@ import re
 from abc import abstractmethod
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, PlainValidator, PositiveInt, SerializeAsAny, model_validator
+from pydantic import Field, PlainValidator, PositiveInt, SerializeAsAny
 
 from pernn.lab.config import Part, Registry, suggestion
+from pernn.lab.tasks import TaskConfig
 from pernn.randomness import MAX_SEED
 
 from .grammar import Grammar
-from .text import Corpus, OwnText, Sotu, Wikitext, data_root, find_text, list_texts, raw_folder
+from .text import (
+    Corpus,
+    OwnText,
+    Rules,
+    Sotu,
+    Wikitext,
+    data_root,
+    find_text,
+    list_texts,
+    raw_folder,
+)
 
 Unit = Literal["pieces", "characters"]
 """What a token of a text is: a SentencePiece piece, or a character."""
 NAME = r"^[a-z0-9][a-z0-9._-]{0,63}$"
-WIKITEXT_103 = "wikitext-103"
-NUM_ARTICLES = (28_475, 60, 60)
 
 
 class CorpusConfig(Part):
-    """Base of all corpora's configs."""
+    """Base of all corpora's configs.
+
+    A corpus that has `num_articles` or a `digest`, and not `None`, has its text compared with it.
+    """
 
     @property
     def title(self) -> str:
@@ -36,16 +48,6 @@ class CorpusConfig(Part):
     def parameters(self) -> dict[str, Any]:
         """Plain values that decide the text."""
         return self.dump()
-
-    @property
-    def expected_articles(self) -> tuple[int, int, int] | None:
-        """Articles in training, validation and test part, `None` if unchecked."""
-        return getattr(self, "num_articles", None)
-
-    @property
-    def expected_digest(self) -> str | None:
-        """SHA-256 of all paragraphs with line feeds, `None` if unchecked."""
-        return getattr(self, "digest", None)
 
     @abstractmethod
     def build(self) -> Corpus:
@@ -75,22 +77,14 @@ class WikitextConfig(CorpusConfig):
 
     kind: Literal["wikitext"] = "wikitext"
     references: ClassVar[tuple[str, ...]] = ("merity2017",)
-    name: Annotated[str, Field(pattern=NAME)] = WIKITEXT_103
-    num_articles: tuple[int, int, int] | None = NUM_ARTICLES
+    name: Annotated[str, Field(pattern=NAME)] = "wikitext-103"
+    num_articles: tuple[int, int, int] | None = (28_475, 60, 60)
     digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
 
     @property
     def parameters(self) -> dict[str, Any]:
         """Plain values that decide the text."""
         return {"kind": self.kind, "name": self.name}
-
-    @model_validator(mode="after")
-    def _is_what_it_says(self) -> "WikitextConfig":
-        if self.name == WIKITEXT_103 and self.num_articles != NUM_ARTICLES:
-            raise ValueError(
-                f"{WIKITEXT_103} has {NUM_ARTICLES} articles: give another text another name"
-            )
-        return self
 
     def build(self) -> Corpus:
         """Build the reader."""
@@ -169,7 +163,7 @@ class SotuConfig(CorpusConfig):
         return "sotu" if self.by == "paragraphs" else "sotu-by-year"
 
     @property
-    def expected_digest(self) -> str:
+    def digest(self) -> str:
         """SHA-256 of all paragraphs with line feeds."""
         return SOTU_DIGESTS[self.by]
 
@@ -181,14 +175,12 @@ class SotuConfig(CorpusConfig):
 def _validate(value: Any) -> CorpusConfig:
     """Return the corpus that a config, a table, a kind or the name of an own text stands for."""
     if isinstance(value, str) and value not in CORPORA.names() and re.fullmatch(NAME, value):
-        found = find_text(value)
+        found, known = find_text(value), [*list_texts(), *CORPORA.names()]
         if found is None:
-            kept = ", ".join(list_texts()) or "none"
-            hint = suggestion(value, [*CORPORA.names(), *list_texts()])
             raise ValueError(
-                f"no text {value!r} in {data_root().absolute()} (there: {kept}) and no kind of "
-                f"corpus{hint} (known: {', '.join(CORPORA.names())}); keep a text of your own by "
-                f"`pernn prepare FILE --name {value}`"
+                f"no text {value!r} in {data_root().absolute()} and no kind of corpus"
+                f"{suggestion(value, known)} (known: {', '.join(known)}); keep a text of your own "
+                f"by `pernn prepare FILE --name {value}`"
             )
         value = found
     return CORPORA.validate(value)
@@ -196,3 +188,22 @@ def _validate(value: Any) -> CorpusConfig:
 
 AnyCorpus = Annotated[SerializeAsAny[CorpusConfig], PlainValidator(_validate)]
 """A field that takes any corpus: by its kind, or a text of one's own by its name."""
+
+
+class PreparedConfig(TaskConfig):
+    """Base of tasks on a prepared corpus.
+
+    Attributes:
+        vocab_size: Number of pieces; `as-written` the 256 bytes included.
+        corpus: Which text.
+        rules: What of the text is used and scored; the preset's if absent.
+    """
+
+    vocab_size: Annotated[int, Field(ge=260, le=2**20)] = 32_768
+    corpus: AnyCorpus = WikitextConfig()
+    rules: Rules | None = None
+
+    @property
+    def effective_rules(self) -> Rules:
+        """The rules, by default those of `as-run`."""
+        return self.rules or "as-run"

@@ -9,14 +9,13 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int64
 from pydantic import Field
 
-from pernn.errors import ConfigError
 from pernn.lab.interfaces import UNSCORED, Batch, Measurement, Predictions, Table
 from pernn.lab.metrics import token_accuracy
-from pernn.lab.tasks import TASKS, TaskConfig
+from pernn.lab.tasks import TASKS
 from pernn.randomness import RandomStream
 from pernn.randomness import Split as Purpose
 
-from .config import AnyCorpus, WikitextConfig
+from .config import PreparedConfig
 from .pieces import UNKNOWN
 from .preparation import EncodedCorpus, check_source, prepare
 from .text import Rules, Split
@@ -24,7 +23,7 @@ from .text import Rules, Split
 Losses = Float64[np.ndarray, "paragraphs scored"]
 
 
-class LanguageModellingConfig(TaskConfig):
+class LanguageModellingConfig(PreparedConfig):
     """Predict each token of a paragraph from those before it.
 
     Picture (a paragraph of 5 tokens):
@@ -39,23 +38,12 @@ class LanguageModellingConfig(TaskConfig):
     Source: Morita (2024), version 5, appendix E; the published program for `as-run`.
 
     Attributes:
-        vocab_size: Number of pieces; `as-written` the 256 bytes included.
         length: Most tokens of a paragraph that are used.
-        corpus: Which text.
-        rules: What of the text is used and scored; the preset's if absent.
     """
 
     kind: Literal["language_modelling"] = "language_modelling"
     references: ClassVar[tuple[str, ...]] = ("morita2024", "kudo2018")
-    vocab_size: Annotated[int, Field(ge=260, le=2**20)] = 32_768
-    length: Annotated[int, Field(ge=1, le=2**16)] = 1024
-    corpus: AnyCorpus = WikitextConfig()
-    rules: Rules | None = None
-
-    @property
-    def effective_rules(self) -> Rules:
-        """The rules, by default those of `as-run`."""
-        return self.rules or "as-run"
+    length: Annotated[int, Field(ge=2, le=2**16)] = 1024
 
     @property
     def sizes(self) -> str:
@@ -103,9 +91,6 @@ class LanguageModelling:
             task costs nothing.
         rules: `as-written`: a BOS row comes first, and every token is predicted. `as-run`: tokens
             from the second on are predicted, but none of the unknown piece.
-
-    Raises:
-        ConfigError: If nothing would be predicted.
     """
 
     name: str
@@ -114,13 +99,7 @@ class LanguageModelling:
     open_corpus: Callable[[], EncodedCorpus]
     rules: Rules = "as-written"
     network: Literal["queried"] = "queried"
-
-    def __post_init__(self) -> None:
-        if self.num_steps < 1:
-            raise ConfigError(
-                "length is invalid: expected at least 2 under the rules as-run, which predict no "
-                f"first token, got {self.length}"
-            )
+    num_queries: ClassVar[int] = 0
 
     @property
     def extra_rows(self) -> tuple[str, ...]:
@@ -133,29 +112,14 @@ class LanguageModelling:
         return self.length if self.rules == "as-written" else self.length - 1
 
     @property
-    def num_queries(self) -> int:
-        """Count the query steps: none."""
-        return 0
-
-    @property
     def num_scored(self) -> int:
         """Number of targets of the longest sequence."""
         return self.num_steps
 
     @cached_property
     def corpus(self) -> EncodedCorpus:
-        """The corpus, opened on first use.
-
-        Raises:
-            ConfigError: If it has more pieces; fewer only characters can be.
-        """
-        corpus = self.open_corpus()
-        fewer = corpus.vocab_size < self.vocab_size and corpus.has_characters
-        if corpus.vocab_size != self.vocab_size and not fewer:
-            raise ConfigError(
-                f"{corpus.folder}: has {corpus.vocab_size} pieces, the task {self.vocab_size}"
-            )
-        return corpus
+        """The corpus, opened on first use."""
+        return self.open_corpus()
 
     def batch(self, split: Split, indices: Int64[np.ndarray, " batch"]) -> Batch:
         """Return these paragraphs, filled up to the longest of them."""

@@ -2,33 +2,29 @@
 
 import fcntl
 import hashlib
-import os
-import shutil
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int64, UInt16, UInt32
 
-from pernn.errors import ConfigError, CorruptError, StoreError
+from pernn.errors import ConfigError, CorruptError
 from pernn.lab.store import (
     check_format,
     checksum,
     make_directory,
     read_json_if_any,
     storing,
-    sync,
     to_json,
     write_atomically,
 )
 
-from .config import CORPORA, CorpusConfig, TextConfig, Unit
-from .pieces import CHARACTERS, UNKNOWN, Pieces, library, settings, train_pieces
+from .config import CORPORA, CorpusConfig, PreparedConfig, TextConfig, Unit
+from .pieces import UNKNOWN, Pieces, library, settings, train_pieces
 from .text import (
     ABOUT,
     SPLITS,
@@ -83,19 +79,22 @@ class EncodedCorpus:
         self.folder = folder
         self.manifest = self._read_manifest()
         for name in FILES:
-            self._check(name)
+            path = folder / name
+            if not path.exists() or sha256(path) != self.manifest["files"].get(name):
+                raise self._damaged(name)
         self.vocab_size: int = self.manifest["vocab_size"]
+        kind = ids_type(self.vocab_size)
+        self._ids: dict[Split, Ids] = {
+            split: np.memmap(folder / IDS.format(split), kind, "r") for split in SPLITS
+        }
+        self._offsets: dict[Split, Int64[np.ndarray, " edges"]] = {
+            split: np.memmap(folder / OFFSETS.format(split), "<i8", "r") for split in SPLITS
+        }
 
     @property
     def digest(self) -> str:
         """SHA-256 of the pieces and of all ids."""
-        files = self.manifest["files"]
-        return checksum({name: files[name] for name in FILES})
-
-    @property
-    def has_characters(self) -> bool:
-        """True if tokens are characters: fewer may exist than asked for."""
-        return bool(self.manifest["pieces"]["model_type"] == CHARACTERS["model_type"])
+        return checksum(self.manifest["files"])
 
     def num_paragraphs(self, split: Split) -> int:
         """Count the paragraphs of a part."""
@@ -106,13 +105,7 @@ class EncodedCorpus:
         return np.diff(self._offsets[split])
 
     def ids(self, split: Split, index: int, max_length: int | None = None) -> Ids:
-        """Return a paragraph's ids, at most `max_length`, read-only.
-
-        Raises:
-            IndexError: If there is no such paragraph.
-        """
-        if not 0 <= index < self.num_paragraphs(split):
-            raise IndexError(f"{split} has no paragraph {index}")
+        """Return a paragraph's ids, at most `max_length`, read-only."""
         start, stop = (int(edge) for edge in self._offsets[split][index : index + 2])
         if max_length is not None:
             stop = min(stop, start + max_length)
@@ -122,61 +115,26 @@ class EncodedCorpus:
         """Count how often each piece occurs in a part."""
         return np.bincount(self._ids[split], minlength=self.vocab_size)
 
-    def text(self, split: Split, index: int) -> str:
-        """Return one paragraph of the raw text, without trailing space.
-
-        Raises:
-            MachineError: If SentencePiece is missing.
-        """
-        return self.pieces.decode(self.ids(split, index).astype(np.int64))
-
     @cached_property
     def pieces(self) -> Pieces:
         """The model that the text was encoded with."""
-        with storing(self.folder):
-            return Pieces((self.folder / MODEL).read_bytes())
-
-    @cached_property
-    def _ids(self) -> dict[Split, Ids]:
-        kind = ids_type(self.vocab_size)
-        return {split: self._map(IDS.format(split), kind) for split in SPLITS}
-
-    @cached_property
-    def _offsets(self) -> dict[Split, Int64[np.ndarray, " edges"]]:
-        return {split: self._map(OFFSETS.format(split), "<i8") for split in SPLITS}
-
-    def _map(self, name: str, kind: str) -> Any:
-        with storing(self.folder / name):
-            return np.memmap(self.folder / name, dtype=kind, mode="r")
+        return Pieces((self.folder / MODEL).read_bytes())
 
     def _read_manifest(self) -> dict[str, Any]:
         path = self.folder / MANIFEST
         try:
-            manifest = read_json_if_any(path)
-            if manifest is not None:
-                check_format(path, manifest, FORMAT)
+            manifest = read_json_if_any(path) or {}
+            check_format(path, manifest, FORMAT)
         except CorruptError:
-            raise self._corrupt(MANIFEST, "is not a manifest") from None
-        if manifest is None:
-            raise self._corrupt(MANIFEST, "is missing")
+            manifest = {}
         if manifest.pop("manifest_sha256", None) != checksum(manifest):
-            raise self._corrupt(MANIFEST, "is not what was written")
+            raise self._damaged(MANIFEST)
         return manifest
 
-    def _check(self, name: str) -> None:
-        try:
-            found = sha256(self.folder / name)
-        except StoreError as error:
-            if isinstance(error.__cause__, FileNotFoundError):
-                raise self._corrupt(name, "is missing") from None
-            raise
-        if found != self.manifest["files"].get(name):
-            raise self._corrupt(name, "is not what was written")
-
-    def _corrupt(self, name: str, what: str) -> CorruptError:
+    def _damaged(self, name: str) -> CorruptError:
         return CorruptError(
-            f"{self.folder / name} {what}: delete the folder {self.folder} to have the corpus "
-            "prepared again"
+            f"{self.folder / name}: missing, or not what was written: delete the folder "
+            f"{self.folder} to have the corpus prepared again"
         )
 
 
@@ -186,24 +144,7 @@ Hear = Callable[[str, int, int], None]
 PARAGRAPHS_AT_ONCE = 4096
 
 
-@runtime_checkable
-class Preparable(Protocol):
-    """Settings of a prepared corpus, as in `LanguageModellingConfig`."""
-
-    @property
-    def corpus(self) -> CorpusConfig:
-        """The text."""
-
-    @property
-    def vocab_size(self) -> int:
-        """Number of pieces."""
-
-    @property
-    def effective_rules(self) -> Rules:
-        """The part of the text that is used."""
-
-
-def prepare(config: Preparable, hear: Hear = lambda stage, done, total: None) -> EncodedCorpus:
+def prepare(config: PreparedConfig, hear: Hear = lambda stage, done, total: None) -> EncodedCorpus:
     """Open a task's corpus, prepared now if it never was.
 
     If another process is preparing it, this one waits and then takes what the other has made.
@@ -222,17 +163,19 @@ def prepare(config: Preparable, hear: Hear = lambda stage, done, total: None) ->
     folder = folder_of(config)
     check_source(config)
     if not folder.exists():
-        corpus = config.corpus.build()
-        with storing(folder), _only_here(folder, hear):
-            if not folder.exists():
-                _make(folder, corpus, config, hear)
-    corpus_on_disk = EncodedCorpus(folder)
-    manifest = corpus_on_disk.manifest
-    _verify(config.corpus, manifest["num_articles"], manifest["text_sha256"])
-    return corpus_on_disk
+        with storing(folder):
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            with folder.with_name(f".{folder.name}.lock").open("w") as lock:
+                # The system frees it however the process ends.
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                if not folder.exists():
+                    _make(folder, config, hear)
+    corpus = EncodedCorpus(folder)
+    _verify(config.corpus, corpus.manifest["num_articles"], corpus.manifest["text_sha256"])
+    return corpus
 
 
-def check_source(config: Preparable) -> None:
+def check_source(config: PreparedConfig) -> None:
     """Refuse a task whose corpus is not prepared, and cannot be.
 
     Raises:
@@ -243,7 +186,7 @@ def check_source(config: Preparable) -> None:
         config.corpus.build().sources()
 
 
-def folder_of(config: Preparable) -> Path:
+def folder_of(config: PreparedConfig) -> Path:
     """Return the folder of a task's corpus, prepared or not."""
     rules = config.effective_rules
     parameters = {
@@ -252,60 +195,24 @@ def folder_of(config: Preparable) -> Path:
         "corpus": config.corpus.parameters,
         **({} if rules == "as-written" else {"rules": rules}),
     }
-    return prepared_folder(config.corpus.title, config.vocab_size, parameters)
+    name = f"{config.corpus.title}-{config.vocab_size}-{checksum(parameters)[:16]}"
+    return data_root() / "prepared" / name
 
 
-def prepared_folder(name: str, vocab_size: int, parameters: Mapping[str, Any]) -> Path:
-    """Return the folder of a corpus that is prepared with these parameters.
-
-    Args:
-        name: The corpus.
-        vocab_size: Number of pieces.
-        parameters: Plain JSON values, all that decides what is in the folder.
-    """
-    digest = checksum(parameters)[:16]
-    return data_root() / "prepared" / f"{name}-{vocab_size}-{digest}"
-
-
-@contextmanager
-def _only_here(folder: Path, hear: Hear) -> Iterator[None]:
-    """Be the only one to prepare; the system frees the lock however the process ends."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(folder.with_name(f".{folder.name}.lock"), os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            hear("waiting for another process that prepares the same", 0, 0)
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _make(folder: Path, corpus: Corpus, config: Preparable, hear: Hear) -> None:
-    prefix, suffix = f".{folder.name}.", ".partial"
-    for remains in folder.parent.glob(f"{prefix}*{suffix}"):
-        shutil.rmtree(remains, ignore_errors=True)
-    with TemporaryDirectory(suffix, prefix, folder.parent, ignore_cleanup_errors=True) as made:
+def _make(folder: Path, config: PreparedConfig, hear: Hear) -> None:
+    with TemporaryDirectory(".partial", f".{folder.name}.", folder.parent) as made:
         partial = Path(made)
-        manifest = _fill(partial, corpus, config, hear)
+        manifest = _fill(partial, config, hear)
         (partial / MANIFEST).write_bytes(to_json(seal(manifest)))
-        for path in partial.iterdir():
-            sync(path)
         partial.chmod(0o755)
-        sync(partial)
-        try:
+        # Where locks do not reach other machines, one of them may have been faster.
+        if not folder.exists():
             partial.rename(folder)
-        except OSError:
-            # Where locks do not reach other machines, one of them may have been faster.
-            if not folder.exists():
-                raise
-        sync(folder.parent)
 
 
-def _fill(folder: Path, corpus: Corpus, config: Preparable, hear: Hear) -> dict[str, Any]:
-    digest, rules, unit = hashlib.sha256(), config.effective_rules, config.corpus.tokens
+def _fill(folder: Path, config: PreparedConfig, hear: Hear) -> dict[str, Any]:
+    corpus, rules, unit = config.corpus.build(), config.effective_rules, config.corpus.tokens
+    digest = hashlib.sha256()
     num_articles: dict[Split, int] = {}
     num_lines: dict[Split, int] = {}
     for split in SPLITS:
@@ -366,23 +273,14 @@ def _clean(
 
 
 def _verify(config: CorpusConfig, num_articles: dict[Split, int], digest: str) -> None:
-    found = tuple(num_articles[split] for split in SPLITS)
-    expected = config.expected_articles
-    if expected is not None and found != expected:
-        raise ConfigError(
-            f"corpus {config.title}: expected {_counts(expected)} articles in "
-            f"{', '.join(SPLITS)}, found {_counts(found)}: files are cut short, or this is another "
-            "corpus; if it is meant, give it a name and num_articles of its own"
-        )
-    if config.expected_digest not in (None, digest):
-        raise ConfigError(
-            f"corpus {config.title}: the SHA-256 of its paragraphs should be "
-            f"{config.expected_digest}, is {digest}: download the files again or correct the digest"
-        )
-
-
-def _counts(numbers: tuple[int, ...]) -> str:
-    return " / ".join(f"{number:,}" for number in numbers)
+    articles = tuple(num_articles[split] for split in SPLITS)
+    for key, found in {"num_articles": articles, "digest": digest}.items():
+        expected = getattr(config, key, None)
+        if expected not in (None, found):
+            raise ConfigError(
+                f"corpus {config.title}: expected {key} {expected}, found {found}: get the files "
+                "again, or say what they are by another name and its own values"
+            )
 
 
 def _encode(
@@ -401,10 +299,6 @@ def _encode(
             hear(f"encoding {split}", done, total)
     offsets = np.cumsum(lengths, dtype="<i8")
     (folder / OFFSETS.format(split)).write_bytes(offsets.tobytes())
-    if len(offsets) == 1:
-        raise CorruptError(
-            f"the {split} part of the corpus has nothing to predict: download it again"
-        )
     return offsets[1:]
 
 
@@ -440,7 +334,7 @@ def keep_text(file: Path, name: str, *, share: float = SHARE, unit: Unit = "piec
         raise ConfigError(f"--share is invalid: expected above 0, at most 0.25, got {share}")
     if not file.exists():
         raise ConfigError(f"{file.absolute()}: no such file: expected one of UTF-8 text")
-    with reading(file, "convert it first"):
+    with reading(file):
         paragraphs = split_paragraphs(file.read_text(encoding="utf-8-sig"))
     if len(paragraphs) < 3:
         raise ConfigError(f"{file}: expected at least three paragraphs, got {len(paragraphs)}")

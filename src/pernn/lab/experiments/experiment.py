@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Literal, get_args
 
 from pernn.errors import ConfigError, MachineError
-from pernn.lab.config import import_failure, suggestion
+from pernn.lab.config import suggestion
 from pernn.lab.runs import RunSpec
 
 from .catalogue import CATALOGUE, GROUP, experiment_names, registered
@@ -84,19 +84,14 @@ class FigureLayout:
             raise ConfigError(f"form is invalid: expected one of {known}, got {self.form!r}")
         if self.form != "points" and not isinstance(self.x, str):
             raise ConfigError(f"a figure of the form {self.form!r} has one column along its axis")
-        if self.form == "difference" and not self.contrast:
-            raise ConfigError("a figure of the form 'difference' needs a contrast")
+        if self.form in ("difference", "factors") and not self.contrast:
+            raise ConfigError(f"a figure of the form {self.form!r} needs a contrast")
 
     @property
     def shown(self) -> tuple[str, ...]:
         """Columns of blocks, panels, lines and axis, in this order."""
         named = (self.rows, self.panels, self.lines, self.x)
         return tuple(dict.fromkeys(name for columns in named for name in names_of(columns)))
-
-    @property
-    def columns(self) -> set[str]:
-        """Columns that select its trials and tell them apart."""
-        return {*self.shown, *self.where, *(self.contrast.columns if self.contrast else ())}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,6 +166,6 @@ def find_experiment(name: str) -> Experiment:
         raise
     except (Exception, SystemExit) as error:
         raise ConfigError(
-            f"{GROUP}: {name!r} cannot be imported: {import_failure(error)}"
+            f"{GROUP}: {name!r} cannot be imported: {type(error).__name__}: {error}"
         ) from error
     return found

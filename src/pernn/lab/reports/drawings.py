@@ -1,13 +1,13 @@
 """Drawings of a report: the experiment's figure, further ones, learning curves."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
 
 from pernn.lab.experiments import Experiment, FigureLayout, names_of
-from pernn.lab.trials import Trial, is_missing, lines_of, records_of, settings_of, unroll
+from pernn.lab.trials import Trial, is_missing, lines_of, records_of, settings_of
 
 from .figures import LINK, Format, draw, inline, render
 from .records import Record, matches
@@ -23,18 +23,16 @@ class Drawing:
     Attributes:
         stem: Its file name without the ending.
         caption: What it shows.
-        missing: Why it was left out; empty if it was not.
-        footer: How the trials were run, and what its signs mean; empty if it was left out.
-        contents: File name → content; empty if it was left out.
-        inlined: The drawing as part of a page, from `inline`; empty if it was left out.
+        footer: How the trials were run, and what its signs mean.
+        contents: File name → content.
+        inlined: The drawing as part of a page, from `inline`.
     """
 
     stem: str
     caption: str
-    missing: str = ""
-    footer: str = ""
-    contents: Mapping[str, bytes] = field(default_factory=dict)
-    inlined: str = ""
+    footer: str
+    contents: Mapping[str, bytes]
+    inlined: str
 
     @staticmethod
     def of(
@@ -50,9 +48,9 @@ class Drawing:
         return Drawing(
             stem,
             caption or experiment.question,
-            footer=footer(experiment, records, scale),
-            contents={f"{stem}.{form}": render(figure, form) for form in formats},
-            inlined=inline(figure, stem),
+            footer(experiment, records, scale),
+            {f"{stem}.{form}": render(figure, form) for form in formats},
+            inline(figure, stem),
         )
 
     @property
@@ -75,7 +73,7 @@ def draw_extra_figures(
 
     Args:
         experiment: Its `more_figures` say what is drawn, its labels how they are called.
-        records: Finished trials; a figure whose rows none of them has is left out.
+        records: Finished trials; a figure whose rows none of them has says so.
         scale: Of the sweep, said in the captions.
         formats: Which files are drawn.
 
@@ -89,12 +87,6 @@ def draw_extra_figures(
         caption = label(stem) if stem in experiment.labels else plain[0].upper() + plain[1:]
         shown = [record for record in records if matches(record, layout.where)]
         if layout.where and len(shown) in (0, len(records)):
-            continue
-        missing = "no finished trials yet" if not records else ""
-        if records and not unroll(shown, layout.table):
-            missing = f"no finished trial has a table {layout.table!r}"
-        if missing:
-            found.append(Drawing(stem, caption, missing))
             continue
         about = replace(experiment, question=caption, figure=replace(layout, where={}))
         found.append(Drawing.of(stem, about, shown, scale, formats))
@@ -154,7 +146,7 @@ def draw_curves(
 def _conditions(layout: FigureLayout, settings: pd.DataFrame) -> tuple[tuple[str, ...], str]:
     """Return what tells panels apart and what lines: all settings in which trials differ."""
     keys = [key for key in settings if key != "seed"]
-    varied = [key for key in keys if settings[key].map(_text).nunique() > 1]
+    varied = [key for key in keys if settings[key].map(str).nunique() > 1]
     figures = [
         name
         for some in (layout.lines, layout.panels, layout.rows, layout.x)
@@ -186,10 +178,6 @@ def _kept(
     chosen = set(_spread(extremes, NUM_PANELS))
     kept = settings[[value in chosen for value in shown]]
     return kept, f" ({len(chosen)} of {len(values)} conditions)"
-
-
-def _text(value: Any) -> str:
-    return str(None if is_missing(value) else value)
 
 
 def _spread(values: Sequence[Any], count: int) -> list[Any]:

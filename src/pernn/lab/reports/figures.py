@@ -11,14 +11,13 @@ from typing import Any, Literal
 
 import matplotlib.style
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 
 from pernn.lab.experiments import Experiment
 from pernn.lab.trials import unroll
 
 from .forms import (
-    OWN_BEST,
-    add_colour_bar,
     are_apart,
     collect,
     collect_cells,
@@ -31,8 +30,6 @@ from .forms import (
     draw_factors,
     draw_points,
     draw_scatter,
-    fit_number,
-    line_order,
 )
 from .panels import (
     Grid,
@@ -40,12 +37,9 @@ from .panels import (
     Scale,
     begins_far_away,
     fit_metric,
-    fit_settled,
     is_flat,
     is_share,
     late_values,
-    mark_cut,
-    shows_ratio,
     tick_log,
 )
 from .records import Record
@@ -220,27 +214,24 @@ def _titled(found: re.Match[str]) -> str:
 
 def _draw_lines(grid: Grid) -> None:
     experiment, layout = grid.experiment, grid.layout
-    order, across = line_order(experiment, grid.found), grid.scales()
+    order, across = grid.line_order(), grid.scales()
     late = late_values(across, layout)
     drawn: dict[Row, dict[Axes, list[float]]] = {row: {} for row in grid.rows}
     settled: dict[Row, list[float]] = {row: [] for row in grid.rows}
     best = {one["run"] for one in chosen_best(experiment.claims, layout.x, grid.found)}
     different: set[Axes] = set()
-    zero = 1.0 if shows_ratio(layout) else 0.0
     for row, axes, x, records in grid.panels(across):
         if row.metric is None:
             series = differences(experiment, records, order)
-            axes.axhline(zero, color="#000000", linewidth=0.8)
+            axes.axhline(0, color="#000000", linewidth=0.8)
             axes.margins(y=0.12)
-            if shows_ratio(layout):
-                axes.set_yscale("log", base=layout.y_base)
         else:
             series = collect(experiment, records, row.metric, order)
         series = [line.without(experiment.choosing) for line in series]
         (draw_bands if layout.form == "bands" else draw_points)(axes, x, series)
         _count(axes, [len(values) for line in series for values in line.points.values()])
         drawn[row][axes] = [value for line in series for value in line.values]
-        if are_apart(series, [zero] if row.metric is None else []):
+        if are_apart(series, [0.0] if row.metric is None else []):
             different.add(axes)
         settled[row] += [value for line in series for value in line.values_at(late)]
     for row, (first, *_) in zip(grid.rows, grid.axes, strict=True):
@@ -250,8 +241,6 @@ def _draw_lines(grid: Grid) -> None:
         if row.metric is not None:
             judged = [one for one in records if one["run"] in best]
             draw_best(axes, x, experiment, judged, row.metric, order)
-    for axes in grid.all_axes:
-        mark_cut(axes)
     for axes, x in zip(grid.lowest, across, strict=True):
         x.fit(axes)
 
@@ -272,15 +261,16 @@ def _fit_rows(
         shares = bool(row.metric and is_share(row.metric))
         alike = [one for one in grid.rows if one.metric == row.metric] if shares else [row]
         values = [value for one in alike for some in drawn[one].values() for value in some]
-        ratio = row.metric is None and shows_ratio(layout)
-        base = layout.y_base if row.metric or ratio else None
         if begins_far_away(values, late[row]) and not shares:
+            margin = 0.12 * (max(late[row]) - min(late[row]))
             for axes in panels:
-                fit_settled(axes, values, late[row] + [1.0] * ratio, base)
+                axes.set_ylim(min(late[row]) - margin, max(late[row]) + margin)
+                if row.metric and layout.y_base:
+                    fit_metric(axes, row.metric, late[row], layout.y_base)
             continue
         free = different if not (shares and layout.rows) else set()
-        # A difference's axis has 0 on it, a ratio's 1.
-        zero = [float(ratio)] if row.metric is None else []
+        # A difference's axis has 0 on it.
+        zero = [0.0] if row.metric is None else []
         flat = [a for a in panels if a in free and is_flat([*drawn[row][a], *zero], values)]
         together = [axes for axes in panels if axes not in flat]
         for group in filter(None, (together, *([axes] for axes in flat))):
@@ -293,8 +283,6 @@ def _fit_rows(
                 axes.set_ylim(min(ends), max(ends))
                 if row.metric is not None:
                     fit_metric(axes, row.metric, own, layout.y_base, reach)
-                elif ratio and base:
-                    tick_log(axes.yaxis, axes.get_ylim(), base)
                 if group is not together:
                     told = f"own scale\n{axes.get_title(loc='right')}"
                     axes.set_title(told, loc="right", fontsize=7.5, color="#555555")
@@ -318,30 +306,27 @@ def _draw_heat(grid: Grid) -> None:
         draw_cells(axes, x, y, means, colour)
         _count(axes, counts)
     for axes, x in zip(grid.lowest, across, strict=True):
-        x.fit(axes, cells=True)
+        x.fit(axes)
     for axes, *_ in grid.axes:
-        y.fit_upright(axes)
+        y.tick(axes.yaxis)
         axes.set_ylabel(grid.label(layout.lines))
-    add_colour_bar(grid.figure, grid.all_axes, colour, grid.label(metric))
+    for axes in grid.all_axes:
+        axes.autoscale()  # to the cells' edges
+    about: Any = {"label": grid.label(metric), "pad": 0.015, "aspect": 40}
+    grid.figure.colorbar(ScalarMappable(*colour), ax=grid.all_axes, **about)
 
 
 def _draw_scatters(grid: Grid) -> None:
     layout = grid.layout
-    order = line_order(grid.experiment, grid.found)
-    across: list[list[float]] = [[] for _ in grid.lowest]
-    upwards: dict[Row, list[float]] = {row: [] for row in grid.rows}
-    for row, axes, along, records in grid.panels(across):
+    for row, axes, _, records in grid.panels(grid.columns):
         points = collect_pairs(layout, records, str(row.metric))
-        draw_scatter(axes, grid.experiment, points, order)
-        along += [point.x for point in points]
-        upwards[row] += [point.y for point in points]
+        draw_scatter(axes, grid.experiment, points, grid.line_order())
+        if layout.x_base:
+            axes.set_xscale("log", base=layout.x_base)
+        if layout.y_base:
+            axes.set_yscale("log", base=layout.y_base)
     for row, (first, *_) in zip(grid.rows, grid.axes, strict=True):
-        metric = str(row.metric)
-        if layout.y_base or is_share(metric):
-            fit_metric(first, metric, upwards[row], layout.y_base)
-        first.set_ylabel(_quantity(grid.experiment, metric))
-    for axes, along in zip(grid.lowest, across, strict=True):
-        fit_number(axes, str(layout.x), along, layout.x_base)
+        first.set_ylabel(_quantity(grid.experiment, row.metric))
 
 
 def _draw_factors(grid: Grid) -> None:
@@ -350,7 +335,7 @@ def _draw_factors(grid: Grid) -> None:
         _count(axes, draw_factors(axes, grid.experiment, x, records))
     for first, *_ in grid.axes:
         # Panels of a row share the axis: factors that lie close need more numbers than powers of 2.
-        tick_log(first.yaxis, first.get_ylim(), 2)
+        tick_log(first.yaxis, 2)
         if layout.contrast:
             names = map(grid.label, (layout.contrast.baseline, layout.contrast.treated))
             first.set_ylabel(f"Updates (log scale),\n{' / '.join(names)}")
@@ -388,8 +373,7 @@ def _quantity(experiment: Experiment, metric: str | None) -> str:
     if metric is not None:
         return textwrap.fill(label(metric), 24)
     contrast = layout.contrast
-    sign = " / " if shows_ratio(layout) else " − "
-    sides = sign.join(map(label, (contrast.treated, contrast.baseline))) if contrast else ""
+    sides = " − ".join(map(label, (contrast.treated, contrast.baseline))) if contrast else ""
     return f"{textwrap.fill(f'{label(layout.metrics[0])}:', 24)}\n{textwrap.fill(sides, 28)}"
 
 
@@ -400,11 +384,8 @@ def _frame(
     for axes in grid:
         for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
             entries.setdefault(name, handle)
-    for name in (OWN_BEST, CHANCE):
-        if name in entries:
-            entries[name] = entries.pop(name)  # the measured lines come first
     width, height = figure.get_size_inches() * 72
-    title = _balanced(shorten(experiment.question, LONGEST), int(width / 6.2))
+    title = textwrap.wrap(shorten(experiment.question, LONGEST), int(width / 6.2))
     num_rows = math.ceil(sum(5.0 * len(name) + 48 for name in entries) / width)
     # The layout keeps room for the title only, so empty lines of it are the legend's.
     figure.suptitle(
@@ -445,16 +426,9 @@ def _place_of(handle: Any) -> str:
     return tag.partition("|")[0].removeprefix("line")
 
 
-def _balanced(text: str, width: int) -> list[str]:
-    """Break a text into as few lines as fit, of about equal length."""
-    fewest = len(textwrap.wrap(text, width))
-    narrow = next((w for w in range(8, width) if len(textwrap.wrap(text, w)) <= fewest), width)
-    return textwrap.wrap(text, narrow) or [""]
-
-
 def _empty(experiment: Experiment, why: str) -> Figure:
     figure = Figure(figsize=(6.4, 2.4), layout="constrained")
-    figure.suptitle("\n".join(_balanced(shorten(experiment.question, LONGEST), 70)), fontsize=11)
+    figure.suptitle(textwrap.fill(shorten(experiment.question, LONGEST), 70), fontsize=11)
     figure.text(0.5, 0.45, why, ha="center", color="#555555")
     return figure
 

@@ -1,25 +1,22 @@
 """Forms of figures: points, bands, heat maps, scatter plots, factors."""
 
-import math
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
 from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
-from matplotlib.figure import Figure
 from matplotlib.transforms import offset_copy
 
 from pernn.errors import ConfigError, counted
-from pernn.lab.experiments import Columns, Contrast, Experiment, FigureLayout, names_of, pace_column
+from pernn.lab.experiments import Columns, Experiment, FigureLayout, names_of, pace_column
 
 from .comparing import MIN_PAIRS, Side, Sooner, compare_pace
-from .panels import Scale, is_share, log_ends, shows_ratio, tick_log, tick_round
+from .panels import Scale
 from .records import (
+    Arm,
     Record,
     is_censored,
     matches,
@@ -30,7 +27,7 @@ from .records import (
     sort_key,
 )
 from .statistics import Interval, LowerBound, rank_correlation, student_interval
-from .texts import NUM_THIN, Labels, value_of
+from .texts import Labels, value_of
 
 LINES = (
     {"color": "#D55E00", "marker": "s", "linestyle": "--", "markerfacecolor": "white"},
@@ -67,7 +64,6 @@ class Series:
         points: Horizontal value → seed → value.
         place: Among the lines of the figure, which the page shows and hides by it.
         never: Horizontal values at which some trials never arrive.
-        is_ratio: Whether the values are ratios, whose mean is that of their logarithms.
     """
 
     style: Mapping[str, Any]
@@ -75,7 +71,6 @@ class Series:
     points: Mapping[Any, Mapping[Any, float]]
     place: int = 0
     never: Container[Any] = ()
-    is_ratio: bool = False
 
     @property
     def values(self) -> list[float]:
@@ -95,19 +90,6 @@ class Series:
             for x, found in self.points.items()
         }
         return replace(self, points=points)
-
-
-def line_order(experiment: Experiment, records: Sequence[Record]) -> list[Any]:
-    """Order the lines' conditions, the contrast's baseline and treatment first."""
-    layout = experiment.figure
-    order = Labels(experiment.labels).order(value_of(record, layout.lines) for record in records)
-    if layout.contrast and layout.contrast.column == layout.lines:
-        first: list[Any] = [layout.contrast.baseline, layout.contrast.treated]
-        if any(sort_key(value)[0] for value in first):  # numbers stay in the order of their size
-            order = first + [value for value in order if value not in first]
-        else:
-            order = sorted({*order, *first}, key=sort_key)
-    return order
 
 
 def looks(column: Columns, order: Sequence[Any]) -> dict[Any, Mapping[str, Any]]:
@@ -200,8 +182,6 @@ def differences(
 ) -> list[Series]:
     """Collect a panel's paired differences, a line per treated condition.
 
-    On a logarithmic axis they are ratios.
-
     Args:
         experiment: Its layout has the contrast.
         records: Those of the panel.
@@ -210,7 +190,7 @@ def differences(
     Raises:
         ConfigError: If they are not between the figure's lines, or two records compete.
     """
-    layout, ratio = experiment.figure, shows_ratio(experiment.figure)
+    layout = experiment.figure
     contrast, names = layout.contrast, names_of(layout.lines)
     if contrast is None or contrast.column != names[0]:
         raise ConfigError(f"a figure's contrast must be between its lines, {layout.lines}")
@@ -222,13 +202,7 @@ def differences(
     columns = names[1:] if len(names) > 2 else names[-1]
     others = [line[1:] if len(names) > 2 else line[1] if names[1:] else line for line in treated]
     styles = looks(columns, others) if alone else looks(layout.lines, order)
-    metric, series = layout.metrics[0], []
-    if ratio:
-        records = [
-            {**one, metric: math.log2(value)}
-            for one in records
-            if (value := number(one, metric) or 0.0) > 0
-        ]
+    series = []
     for place, (line, other) in enumerate(zip(treated, others, strict=True)):
         where = dict(zip(names, line, strict=True)) if len(names) > 1 else {}
         one = replace(contrast, treated_where={**contrast.treated_where, **where})
@@ -236,12 +210,12 @@ def differences(
             both = {name: value for name, value in where.items() if name != contrast.column}
             one = replace(one, baseline_where={**contrast.baseline_where, **both})
         points: dict[Any, dict[Any, float]] = {}
-        found = paired_differences(records, metric, one, names_of(layout.x))
+        found = paired_differences(records, layout.metrics[0], one, names_of(layout.x))
         for (seed, at_x), value in found.items():
-            points.setdefault(at_x, {})[seed] = 2**value if ratio else value
+            points.setdefault(at_x, {})[seed] = value
         name = label.condition(columns, other) if alone and len(treated) > 1 else ""
         look = styles[other if alone else line] if len(treated) > 1 else DIFFERENCE
-        series.append(Series(look, name, points, place if alone else -1, is_ratio=ratio))
+        series.append(Series(look, name, points, place if alone else -1))
     return [line for line in series if line.points]
 
 
@@ -342,7 +316,7 @@ def draw_bands(axes: Axes, x: Scale, series: Sequence[Series]) -> None:
         means, low, high = _ends(_intervals(line, at))
         look = {"color": line.style["color"], "linestyle": line.style["linestyle"]}
         seeds = dict.fromkeys(seed for value in at for seed in line.points[value])
-        for seed in [*seeds][:NUM_THIN]:
+        for seed in seeds:
             own = [value for value in at if seed in line.points[value]]
             axes.plot(
                 [x.position(value) for value in own],
@@ -423,7 +397,7 @@ def _points(
     raw = [
         (x.position(value, shift + aside), one, f"{name}, seed {seed}: {one:.4g}")
         for name, value in zip(names, at, strict=True)
-        for seed, one in islice(line.points[value].items(), NUM_THIN)
+        for seed, one in line.points[value].items()
     ]
     axes.plot(
         [place for place, *_ in raw],
@@ -440,10 +414,7 @@ def _points(
 
 
 def _intervals(line: Series, at: Sequence[Any]) -> list[Interval]:
-    values = [list(line.points[value].values()) for value in at]
-    if line.is_ratio:
-        return [student_interval([*map(math.log2, some)]).as_factor() for some in values]
-    found = [student_interval(some) for some in values]
+    found = [student_interval([*line.points[value].values()]) for value in at]
     return [
         LowerBound(**vars(one)) if value in line.never else one
         for one, value in zip(found, at, strict=True)
@@ -514,58 +485,31 @@ def draw_cells(axes: Axes, x: Scale, y: Scale, means: Means, colour: Colours) ->
     """Draw a panel's cells, hatched where there is no value."""
     axes.grid(visible=False)
     axes.patch.set(facecolor="#ffffff", edgecolor="#c4c4c4", hatch="//////", linewidth=0)
-    if not np.isnan(means).all():
-        axes.pcolormesh(
-            x.edges(),
-            y.edges(),
-            np.ma.masked_invalid(means),
-            norm=colour[0],
-            cmap=colour[1],
-            linewidth=0,
-        )
-    axes.tick_params(which="minor", length=0)
-
-
-def add_colour_bar(figure: Figure, grid: Sequence[Axes], colour: Colours, name: str) -> None:
-    """Put the colour bar to the right of all panels."""
-    height = figure.get_size_inches()[1]
-    bar = figure.colorbar(
-        ScalarMappable(*colour),
-        ax=list(grid),
-        label=name,
-        pad=0.015,
-        aspect=min(10 * height, 40),
+    if y.base:
+        axes.set_yscale("log", base=y.base)
+    axes.pcolormesh(
+        x.edges(),
+        y.edges(),
+        np.ma.masked_invalid(means),
+        norm=colour[0],
+        cmap=colour[1],
+        linewidth=0,
     )
-    # Not as a picture, which a page that loads nothing would not show.
-    if bar.solids is not None:
-        bar.solids.set_rasterized(False)
-        bar.solids.set_edgecolor("face")
-    bar.outline.set_linewidth(0.6)
 
 
-MANY = 150
-"""With more points than this in a panel they are smaller."""
-
-
-@dataclass(frozen=True)
-class Point:
-    """One trial, or row of its table, that has both numbers."""
-
-    x: float
-    y: float
-    line: Any
-    seed: Any
+Point = tuple[float, float, Any, Any]
+"""Both numbers, line and seed of one trial, or row of its table."""
 
 
 def collect_pairs(layout: FigureLayout, records: Sequence[Record], metric: str) -> list[Point]:
     """Take both numbers from records that have them, sorted."""
     pairs = [
-        Point(x, y, value_of(record, layout.lines), record["seed"])
+        (x, y, value_of(record, layout.lines), record["seed"])
         for record in records
         if (x := number(record, str(layout.x))) is not None
         and (y := number(record, metric)) is not None
     ]
-    return sorted(pairs, key=lambda one: (sort_key(one.seed), sort_key(one.line), one.x, one.y))
+    return sorted(pairs, key=lambda one: (sort_key(one[3]), sort_key(one[2]), *one[:2]))
 
 
 def draw_scatter(
@@ -575,58 +519,23 @@ def draw_scatter(
     layout, label = experiment.figure, Labels(experiment.labels)
     styles = looks(layout.lines, order)
     for value in order:
-        own = [point for point in points if point.line == value]
+        own = [(x, y) for x, y, line, _ in points if line == value]
         if own:
             axes.plot(
-                [point.x for point in own],
-                [point.y for point in own],
+                *zip(*own, strict=True),
                 label=label.condition(layout.lines, value),
-                markersize=3.0 if len(points) > MANY else 4.4,
+                markersize=4.0,
                 markeredgewidth=0.8,
                 alpha=0.75,
                 zorder=3,
                 **{**styles[value], "linestyle": "none"},
             )
-    axes.set_title(correlation_text(points), loc="right", fontsize=7.5, color="#555555")
+    if points:
+        x, y, _, seeds = zip(*points, strict=True)
+        number_of = f"{len(points):,} points of {counted(len({*seeds}), 'seed')}"
+        told = f"ρ = {rank_correlation(x, y, seeds)}, {number_of}"
+        axes.set_title(told, loc="right", fontsize=7.5, color="#555555")
     axes.grid(visible=True, axis="both")
-
-
-def correlation_text(points: Sequence[Point]) -> str:
-    """Return Spearman's correlation, its interval over seeds, and n."""
-    seeds = [point.seed for point in points]
-    num_seeds = len(set(seeds))
-    count = f"n = {len(points):,}"
-    if num_seeds and len(points) > num_seeds:
-        count = f"{len(points):,} points of {counted(num_seeds, 'seed')}"
-    if not points:
-        return count
-    found = rank_correlation([one.x for one in points], [one.y for one in points], seeds)
-    return f"{_shown(found)}, {count}"
-
-
-def fit_number(axes: Axes, column: str, values: Sequence[float], base: int | None) -> None:
-    """Scale the horizontal axis to numbers, shares from 0 to 1."""
-    if is_share(column):
-        axes.set_xlim(-0.03, 1.03)
-    elif base and values:
-        ends = log_ends(column, values)
-        axes.set_xscale("log", base=base)
-        axes.set_xlim(*ends)
-        tick_log(axes.xaxis, ends, base)
-    else:
-        tick_round(axes.xaxis, 6, [1, 2, 2.5, 5, 10])
-
-
-def _shown(found: Interval) -> str:
-    if math.isnan(found.estimate):
-        return "ρ undefined"
-    # A sign of its own width keeps −0.00 from being read as a hyphen and a number.
-    text = f"ρ = {_two(found.estimate)}"
-    return f"{text} [{_two(found.low)}, {_two(found.high)}]" if found.bounded else text
-
-
-def _two(value: float) -> str:
-    return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
 
 
 def draw_factors(
@@ -646,11 +555,13 @@ def draw_factors(
         How many pairs are behind each point.
     """
     layout, label, counts = experiment.figure, Labels(experiment.labels), []
+    arms = sides(layout.contrast) if layout.contrast else []
     axes.axhline(1, color="#000000", linewidth=0.8)
     for place, metric in enumerate(layout.metrics):
-        found = _factors(layout.contrast, str(layout.x), records, metric)
+        found = _factors(arms, str(layout.x), records, metric)
         shift = min(0.09, 0.4 / len(layout.metrics)) * (place - (len(layout.metrics) - 1) / 2)
         look = LINES[(place + 2) % len(LINES)]
+        faces = ["white" if any(one.num_never) else look["color"] for one in found.values()]
         means, low, high = _ends(one.interval.as_factor() for one in found.values())
         places = [x.position(at, shift) for at in found]
         axes.errorbar(
@@ -664,44 +575,26 @@ def draw_factors(
             elinewidth=1.1,
             capsize=2.2,
         )
-        for at, mean, one in zip(places, means, found.values(), strict=True):
-            axes.plot(
-                [at],
-                [mean],
-                marker=_marker(one),
-                markersize=5,
-                color=look["color"],
-                markerfacecolor="white" if any(one.num_never) else look["color"],
-                zorder=3,
-            )
+        axes.scatter(places, means, 25, faces, edgecolors=look["color"], zorder=3)
         counts += [len(one.differences) for one in found.values()]
     axes.set_yscale("log", base=2)
     return counts
 
 
-def _marker(one: Sooner) -> str:
-    """Return a circle, or where to the factor would move if all trials went on."""
-    return {"≥": "^", "≤": "v"}.get(one.factor[0], "D" if any(one.num_never) else "o")
-
-
 def _factors(
-    contrast: Contrast | None, column: str, records: Sequence[Record], metric: str
+    arms: Sequence[Arm], column: str, records: Sequence[Record], metric: str
 ) -> dict[Any, Sooner]:
-    level = metric.removeprefix(pace_column(""))
-    if contrast is None or level == metric:
-        raise ConfigError(
-            f"a figure of factors needs a contrast, and metrics such as {pace_column(0.9)}"
-        )
+    level = float(metric.removeprefix(pace_column("")))
     found = {}
     for at in sorted({one[column] for one in records if column in one}, key=sort_key):
         here = [one for one in records if one.get(column) == at and metric in one]
         treated, baseline = (
             Side(str(where), [one for one in here if matches(one, where)], where)
-            for _, where in sides(contrast)
+            for _, where in arms
         )
         one, other = ({record["seed"] for record in side.records} for side in (treated, baseline))
         if len(one & other) >= MIN_PAIRS:
-            (cell,) = compare_pace(treated, baseline, float(level)).cells
+            (cell,) = compare_pace(treated, baseline, level).cells
             if not cell.nothing:
                 found[at] = cell
     return found

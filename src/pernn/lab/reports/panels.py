@@ -11,19 +11,16 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter
+from matplotlib.ticker import LogLocator
 
 from pernn.errors import ConfigError
-from pernn.lab.experiments import Columns, Experiment, FigureLayout, names_of
+from pernn.lab.experiments import Columns, Experiment, FigureLayout
 
 from .records import Record, number, sort_key
 from .texts import Labels, value_of
 
 DENSE = 16
 """More numbers than this have no ticks of their own."""
-
-MANY = 12
-"""So many words on an axis stand upright: slanted they would run into each other."""
 
 CURVE = 8
 """Fewer updates than this are no curve whose beginning could hide its end."""
@@ -39,8 +36,8 @@ SHARES = ("solved", "stuck", "solved_or_stuck")
 
 VOCABULARY = "task.vocab_size"
 
-STEPS = ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0))
-"""Ticks within a power of ten, the more the shorter the axis is."""
+PLAIN = "{x:,.6g}"
+"""How matplotlib writes a tick's number: with thousands separated, without an exponent."""
 
 
 class Scale:
@@ -65,11 +62,6 @@ class Scale:
         if base and not (self.numeric and all(value > 0 for value in self.values)):
             raise ConfigError(f"{column} needs positive numbers for a logarithmic axis")
 
-    @property
-    def is_dense(self) -> bool:
-        """True if there are too many numbers for a tick each."""
-        return self.numeric and len(self.values) > DENSE
-
     def position(self, value: Any, shift: float = 0.0) -> float:
         """Place a value, moved by `shift` steps between neighbours."""
         if self.base:
@@ -77,16 +69,9 @@ class Scale:
         return self._place(value) + shift * self._step()
 
     def edges(self) -> list[float]:
-        """Return the borders of cells, one more than there are values.
-
-        They lie halfway between neighbours, as far outside the first and the last as inside.
-        """
-        places = [self._place(value) for value in self.values]
-        gaps = [right - left for left, right in pairwise(places)]
-        gaps = gaps or [2 * self._step() if self.base else 1.0]
-        inside = [(left + right) / 2 for left, right in pairwise(places)]
-        found = [places[0] - gaps[0] / 2, *inside, places[-1] + gaps[-1] / 2]
-        return [math.exp(edge) for edge in found] if self.base else found
+        """Return the borders of cells around the values, halfway between neighbours."""
+        inside = [sum(pair) / 2 for pair in pairwise(map(self.position, self.values))]
+        return [self.position(self.values[0], -0.5), *inside, self.position(self.values[-1], 0.5)]
 
     def _place(self, value: Any) -> float:
         """Return a word's place, a number or, of a logarithmic axis, its logarithm."""
@@ -100,64 +85,32 @@ class Scale:
             return math.log(self.base) if self.base else 1.0
         return (self._place(self.values[-1]) - self._place(self.values[0])) / (len(self.values) - 1)
 
-    def fit(self, axes: Axes, *, cells: bool = False) -> None:
-        """Scale the horizontal axis, its ticks at values that fit.
-
-        Args:
-            axes: Of the panel.
-            cells: Whether the axis ends with the cells round the values, not some way outside.
-        """
+    def fit(self, axes: Axes) -> None:
+        """Scale the horizontal axis, its ticks at values that fit."""
         if self.base:
             axes.set_xscale("log", base=self.base)
         edge = 0.6 if len(self.values) > 1 else 1.0
-        ends = [self.position(self.values[0], -edge), self.position(self.values[-1], edge)]
-        borders = self.edges() if cells else ends
-        axes.set_xlim(borders[0], borders[-1])
-        shown = self._tick(axes.xaxis)
-        if not shown:
-            return
-        slanted = max(len(self.label(value)) for value in shown) * self._room(shown) > 28
-        axes.set_xticklabels(
-            [self.label(value) for value in shown],
-            rotation=0 if not slanted else 40 if len(shown) < MANY else 90,
-            ha="right" if slanted else "center",
-            va="top" if not slanted or len(shown) < MANY else "center",
-            rotation_mode="anchor",
-        )
+        axes.set_xlim(self.position(self.values[0], -edge), self.position(self.values[-1], edge))
+        texts = self.tick(axes.xaxis)
+        if len("".join(texts)) > 28:
+            axes.tick_params("x", labelrotation=60, labelrotation_mode="xtick")
 
-    def fit_upright(self, axes: Axes) -> None:
-        """Scale the vertical axis to cells, its ticks at values that fit."""
-        if self.base:
-            axes.set_yscale("log", base=self.base)
-        borders = self.edges()
-        axes.set_ylim(borders[0], borders[-1])
-        names = names_of(self.column)
-        joint = len(names) > 1
-        if shown := self._tick(axes.yaxis):
-            texts = [self.label.condition(names, v) if joint else self.label(v) for v in shown]
-            axes.set_yticklabels(texts)
+    def tick(self, axis: Axis) -> list[str]:
+        """Set ticks at values that fit, and return their labels.
 
-    def _tick(self, axis: Axis) -> list[Any]:
-        """Set the ticks; return the values that have one, none where the numbers are round."""
-        if self.is_dense and self.base:
-            tick_log(axis, (self.values[0], self.values[-1]), self.base)
-            return []
-        if self.is_dense:
-            nbins = 7 if abs(self.values[-1]) < 10_000 else 4
-            tick_round(axis, nbins, [1, 2, 4, 5, 8, 10])
+        Many numbers have round ones instead, which matplotlib labels.
+        """
+        if self.numeric and len(self.values) > DENSE:
+            if self.base:
+                tick_log(axis, self.base)
+            axis.set_major_formatter(PLAIN)
             return []
         # Of numbers the others can be told; words cannot.
         shown = self.values[:: math.ceil(len(self.values) / 8) if self.numeric else 1]
-        axis.set_major_locator(FixedLocator([self.position(value) for value in shown]))
-        axis.set_minor_locator(FixedLocator([self.position(value) for value in self.values]))
-        axis.set_minor_formatter(NullFormatter())
-        return shown
-
-    def _room(self, shown: Sequence[Any]) -> float:
-        """Count how many labels of equal width the closest two ask room for."""
-        places = [self._place(value) for value in shown]
-        gaps = [right - left for left, right in pairwise(places)]
-        return (places[-1] - places[0]) / min(gaps) + 1 if gaps else 1.0
+        texts = [self.label(value) for value in shown]
+        axis.set_ticks([self.position(value) for value in shown], labels=texts)
+        axis.minorticks_off()
+        return texts
 
 
 def late_values(across: Sequence[Scale], layout: FigureLayout) -> set[Any]:
@@ -178,42 +131,6 @@ def begins_far_away(drawn: Sequence[float], settled: Sequence[float]) -> bool:
     return max(drawn) - min(drawn) > 3 * (max(settled) - min(settled)) > 0
 
 
-def fit_settled(
-    axes: Axes, drawn: Sequence[float], settled: Sequence[float], base: int | None
-) -> None:
-    """Fit a vertical axis to late values, naming the others' reach.
-
-    Args:
-        axes: Of one panel of the row.
-        drawn: All values.
-        settled: Those after the first quarter of the training.
-        base: Of the logarithmic axis; linear if absent.
-    """
-    low, high = min(settled), max(settled)
-    if base:
-        ends = log_ends("what is drawn", settled)
-        axes.set_yscale("log", base=base)
-        tick_log(axes.yaxis, ends, base)
-    else:
-        # 0 stays in sight: it is where a difference ends, and where a loss would.
-        low, high = (min(low, 0.0), max(high, 0.0)) if low * high <= 0 else (low, high)
-        margin = 0.12 * (high - low)
-        ends = low - margin, high + margin
-    axes.set_ylim(*ends)
-    outside = [value for value in drawn if not ends[0] <= value <= ends[1]]
-    words = f"beginning, out of range: {min(outside):.3g} … {max(outside):.3g}" if outside else ""
-    axes.text(
-        0.98,
-        0.97,
-        words.replace("-", "−"),
-        transform=axes.transAxes,
-        ha="right",
-        va="top",
-        fontsize=6.5,
-        color="#555555",
-    )
-
-
 def is_flat(panel: Sequence[float], row: Sequence[float]) -> bool:
     """Return whether a panel would be flat on its row's axis."""
     if not panel or len(panel) == len(row):
@@ -224,11 +141,6 @@ def is_flat(panel: Sequence[float], row: Sequence[float]) -> bool:
 def is_share(metric: str) -> bool:
     """Return whether a metric lies in [0, 1] by nature."""
     return metric.endswith(("_accuracy", "_share")) or metric in SHARES
-
-
-def shows_ratio(layout: FigureLayout) -> bool:
-    """Return whether a contrast is a ratio, its axis being logarithmic."""
-    return bool(layout.y_base) and not is_share(layout.metrics[0])
 
 
 def fit_metric(
@@ -250,15 +162,13 @@ def fit_metric(
         values: All that are drawn.
         base: Of the logarithmic axis; shares have none.
         bounds: Of their intervals, kept in sight where the metric can be.
-
-    Raises:
-        ConfigError: If a logarithmic axis is to have anything but positive numbers.
     """
-    if base and values and not is_share(metric):
-        ends = log_ends(metric, [*values, *(bound for bound in bounds if bound > 0)])
+    above = [value for value in (*values, *bounds) if value > 0]
+    if base and above and not is_share(metric):
+        margin = 1.02 * (max(above) / min(above)) ** 0.06
         axes.set_yscale("log", base=base)
-        axes.set_ylim(*ends)
-        tick_log(axes.yaxis, ends, base)
+        axes.set_ylim(min(above) / margin, max(above) * margin)
+        tick_log(axes.yaxis, base)
     elif is_share(metric):
         shown = [*values, *(min(max(bound, 0.0), 1.0) for bound in bounds)]
         length = max(shown) - min(shown) if shown else 0.0
@@ -272,67 +182,13 @@ def fit_metric(
         axes.set_ylim(min([0.0, *bounds]) - 0.03 * top, top)
 
 
-def mark_cut(axes: Axes) -> None:
-    """Draw an arrowhead where an error bar goes on beyond the axis."""
-    low, high = axes.get_ylim()
-    for bars in axes.containers:
-        line, _, (parts,) = bars
-        ends = [(x, start, end) for (x, start), (_, end) in parts.get_segments()]
-        cut = [(x, high, "^") for x, start, end in ends if start <= high < end]
-        cut += [(x, low, "v") for x, start, end in ends if start < low <= end]
-        look = {"color": line.get_color(), "markersize": 4, "gid": parts.get_gid()}
-        for x, end, marker in cut:
-            axes.plot(x, end, marker=marker, transform=parts.get_transform(), clip_on=False, **look)
-
-
-def log_ends(metric: str, values: Sequence[float]) -> tuple[float, float]:
-    """Return the ends of a logarithmic axis, a little outside the values.
-
-    Raises:
-        ConfigError: If a value is not positive.
-    """
-    low, high = min(values), max(values)
-    if low <= 0:
-        raise ConfigError(f"{metric} needs positive numbers for a logarithmic axis, got {low:g}")
-    margin = (high / low) ** 0.06 if high > low else 1.5
-    return low / margin, high * margin
-
-
-def tick_round(axis: Axis, nbins: int, steps: list[float]) -> None:
-    """Put round numbers on a linear axis."""
-    axis.set_major_locator(MaxNLocator(nbins=nbins, steps=steps))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
-
-
-def tick_log(axis: Axis, ends: tuple[float, float], base: int) -> None:
+def tick_log(axis: Axis, base: int) -> None:
     """Put plain numbers on a logarithmic axis, at least two."""
-    axis.set_major_locator(FixedLocator(log_ticks(*ends, base)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
-    axis.set_minor_locator(FixedLocator([]))
-
-
-def log_ticks(low: float, high: float, base: int) -> list[float]:
-    """Choose two to seven ticks of a logarithmic axis.
-
-    Args:
-        low: Where the axis begins, positive.
-        high: Where it ends, above.
-        base: Whose powers are round.
-    """
-    first, last = (math.floor(math.log(end, base)) for end in (low, high))
-    found: list[float] = []
-    for steps in STEPS if base == 10 else STEPS[:1]:
-        # Powers below 1 as quotients: 10 ** -1 * 3 is not 0.3.
-        ticks = [
-            step * base**power if power >= 0 else step / base**-power
-            for power in range(first, last + 1)
-            for step in steps
-        ]
-        found = [tick for tick in ticks if low <= tick <= high]
-        if len(found) >= 3:
-            return found[:: math.ceil(len(found) / 7)]
-    even = MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
-    return [float(tick) for tick in even if low <= tick <= high]
+    low, high = axis.get_view_interval()
+    fine = (1.0, 2.0, 5.0) if base == 10 else (1.0, 1.5)
+    axis.set_major_locator(LogLocator(base, subs=fine if high < 100 * low else (1.0,)))
+    axis.set_major_formatter(PLAIN)
+    axis.minorticks_off()
 
 
 T = TypeVar("T")
@@ -416,6 +272,10 @@ class Grid:
             number(one, row.metric) is not None for some in self._inside(row) for one in some
         )
 
+    def line_order(self) -> list[Any]:
+        """Return the conditions that have a line, in their order."""
+        return self.label.order(value_of(one, self.layout.lines) for one in self.found)
+
     @property
     def all_axes(self) -> list[Axes]:
         """All panels, row by row."""
@@ -452,7 +312,8 @@ class Grid:
                 named.add(panel)
             if layout.rows:
                 block = self.label.condition(layout.rows, row.block, separator="\n")
-                _name_block(axes_of_row[0], block + of_block.get(row.block, ""))
+                block = _wrapped(block + of_block.get(row.block, ""), 26)
+                axes_of_row[0].set_ylabel(f"{block}\n{axes_of_row[0].get_ylabel()}")
         for axes in self.lowest:
             axes.set_xlabel(self.label(layout.x))
             axes.tick_params(labelbottom=True)
@@ -466,21 +327,6 @@ class Grid:
         if not several or any(len(found) > 1 for found in sizes.values()):
             return {}
         return {value: f", K = {self.label(*found)}" for value, found in sizes.items()}
-
-
-def _name_block(axes: Axes, name: str) -> None:
-    axes.annotate(
-        _wrapped(name, 26),
-        xy=(0, 0.5),
-        xycoords=axes.yaxis.label,
-        xytext=(-3, 0),
-        textcoords="offset points",
-        rotation=90,
-        ha="right",
-        va="center",
-        fontsize=9.5,
-        fontweight="bold",
-    )
 
 
 def _wrapped(text: str, width: int) -> str:

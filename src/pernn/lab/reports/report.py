@@ -15,7 +15,7 @@ from pernn.lab.cores import CORES
 from pernn.lab.encodings import ENCODINGS
 from pernn.lab.experiments import Experiment, is_pace, names_of
 from pernn.lab.runs import RunSpec
-from pernn.lab.store import storing, to_json, write_atomically
+from pernn.lab.store import to_json, write_atomically
 from pernn.lab.trials import NAMING, Trial, describe, is_setting, unroll
 
 from .claims import Registered, Verdict, judge_experiment
@@ -201,8 +201,6 @@ class Report:
             "table.csv": to_csv(self.rows, self.all_metrics).encode(),
             "claims.json": to_json(self.dump()),
         }
-        with storing(directory):
-            directory.mkdir(parents=True, exist_ok=True)
         for name, content in contents.items():
             write_atomically(directory / name, content)
         self.paths = tuple(directory / name for name in contents)

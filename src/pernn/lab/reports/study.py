@@ -100,7 +100,6 @@ def _part(report: Report, anchor: str) -> dict[str, Any]:
     drawn = {
         one.stem: (one.sentence, Markup(one.inline(f"{anchor}-")))  # noqa: S704
         for one in (report.figure, *report.further)
-        if not one.missing
     }
     figure, curves = drawn.pop(report.figure.stem)[1], drawn.pop(CURVES, ("", ""))[1]
     columns, metrics = report.listed()
@@ -121,7 +120,7 @@ def _part(report: Report, anchor: str) -> dict[str, Any]:
         "name": name,
         "metrics": metrics,
         "origin": describe_versions(report.trials),
-        "notes": [*report.notes, *(describe_time(report.trials) if report.trials else [])],
+        "notes": [*report.notes, *describe_time(report.trials)],
         "where": " · ".join(filter(None, [report.scale, report.preset, report.changes])),
         "size": SMALLER if smaller else CHANGED if report.changes else "",
     }

@@ -1,18 +1,13 @@
 """Names of columns and values, texts made safe, and templates."""
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
 from pernn.lab.experiments import LABELS, Columns, Experiment, FigureLayout, names_of
-from pernn.lab.training import PRESETS
 
 from .records import Record, is_censored, sort_key
-
-UNPRINTABLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
-"""Unicode categories: control, format, lone surrogate, line and paragraph break."""
 
 FORMULA = ("=", "+", "-", "@", "\t", "\n")
 """Beginnings of a text that a spreadsheet runs as a formula, some of them after trimming it."""
@@ -29,9 +24,7 @@ def csv_cell(value: Any) -> Any:
 
 def clean(text: str) -> str:
     """Replace control, format and line-break characters by spaces."""
-    if text.isprintable():
-        return text
-    return "".join(" " if unicodedata.category(sign) in UNPRINTABLE else sign for sign in text)
+    return "".join(sign if sign.isprintable() else " " for sign in text)
 
 
 def shorten(text: str, length: int) -> str:
@@ -108,9 +101,6 @@ LONGEST = 100
 
 FEW = 4
 """So many values are listed one by one."""
-
-NUM_THIN = 32
-"""At most this many trials of each mean are drawn themselves; mean and interval are of all."""
 
 SEPARATOR = " · "
 PLACE = re.compile(r"[A-Za-z_][\w.]*:([A-Za-z_]\w*?)(?:Config)?")
@@ -217,7 +207,7 @@ def footer_items(experiment: Experiment, records: Sequence[Record], scale: str =
     words = [f"scale {shorten(scale, LONGEST)}"] if scale else []
     words += [preset] if (preset := preset_of(records, label)) else []
     for column, text in SETTINGS:
-        values = sorted({found for one in records if (found := _set(one, column))}, key=sort_key)
+        values = sorted({one[column] for one in records if one.get(column)}, key=sort_key)
         if values and column not in shown:
             few = values if len(values) <= FEW else [values[0], "…", values[-1]]
             listed = (", " if len(values) <= FEW else " ").join(map(label, few))
@@ -228,9 +218,8 @@ def footer_items(experiment: Experiment, records: Sequence[Record], scale: str =
     for one in records:
         places.setdefault(value_of(one, names), set()).add(one["seed"])
     counts = [len(seeds - experiment.choosing or seeds) for seeds in places.values()]
-    most = max(counts, default=0)
-    words.append(f"{sizes(counts)} seed{'s' * (most != 1)}")
-    signs = _signs(layout, most)
+    words.append(f"{sizes(counts)} seed{'s' * (max(counts, default=0) != 1)}")
+    signs = _signs(layout)
     if any(one["seed"] in experiment.choosing for one in records):
         choosing = ", ".join(map(str, sorted(experiment.choosing)))
         signs.append(f"seeds {choosing} choose, and are shown only where there are no others")
@@ -241,28 +230,17 @@ def footer_items(experiment: Experiment, records: Sequence[Record], scale: str =
     return words + signs
 
 
-def _set(record: Record, column: str) -> Any:
-    """Return a setting; the share of Rare tokens is the preset's where a task leaves it to it."""
-    value = record.get(column)
-    if value is None and column in record and column == "task.rare_share":
-        preset = PRESETS.get(record.get("preset", ""))
-        return preset.rare_share if preset else None
-    return value
-
-
-def _signs(layout: FigureLayout, seeds: int) -> list[str]:
-    """Explain the signs of a form, for a number of seeds."""
+def _signs(layout: FigureLayout) -> list[str]:
+    """Explain the signs of a form."""
     if layout.form == "heat":
         return ["colours: means over seeds", "hatched: no trial"]
     if layout.form == "factors":
-        hollow = "hollow: some trials never arrive, △ at least, ▽ at most that factor, ◇ unknown"
-        return ["error bars: 95 % by Student’s t over seeds", hollow]
+        return ["error bars: 95 % by Student’s t over seeds", "hollow: some trials never arrive"]
     if layout.form == "scatter":
         rows = " × rows of their tables" if layout.table else ""
         ranked = "ρ: Spearman’s rank correlation, 95 % percentile bootstrap over seeds"
         return [f"points: trials{rows}", ranked]
-    some = f"at most {NUM_THIN} trials of each" if seeds > NUM_THIN else "trials"
-    bars, trials = "error bars", f"small dots: {some}, beside their mean"
+    bars, trials = "error bars", "small dots: trials, beside their mean"
     if layout.form == "bands":
-        bars, trials = "bands or error bars", f"thin lines or dots: {some}"
+        bars, trials = "bands or error bars", "thin lines or dots: trials"
     return [f"{bars}: 95 % by Student's t over seeds", trials]

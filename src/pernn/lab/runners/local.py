@@ -61,9 +61,7 @@ class LocalRunner:
 
     def describe(self) -> str:
         """Return where trials run."""
-        shared = self.jobs > 1 and self.device.startswith("cuda")
-        share = f" and at least 1/{self.jobs} of a GPU's memory" * shared
-        return f"{self.jobs} at a time, {describe_share(self.device, self.threads)}{share} each"
+        return f"{self.jobs} at a time, {describe_share(self.device, self.threads)} each"
 
     def run(self, specs: Sequence[RunSpec], root: Path, on_event: OnEvent) -> None:
         """Run every trial to its end or a limit, several at once.
@@ -154,7 +152,7 @@ class _Pool:
                 # Its silence counts from now on.
                 worker.heard = max(worker.heard, now)
             elif now - worker.heard > self.silence:
-                worker.kill()
+                worker.process.kill()
 
     def _handle_dead(self, worker: Child) -> None:
         status, run = worker.close(), self.trials.pop(worker)

@@ -1,4 +1,4 @@
-"""A process that drives Ray: trials come in, events go out.
+"""A process that runs a schedule on Ray and tells events.
 
 It ends after the order to stop, or when its input does: running trials are then checkpointed.
 """
@@ -8,34 +8,36 @@ import platform
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import redirect_stderr
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import ray
-from ray.exceptions import RayError, RayTaskError, TaskCancelledError
+from ray.exceptions import RayError, RayTaskError
 
-from pernn.errors import MachineError, PernnError
-from pernn.lab.runs import SINKS_VARIABLE
-from pernn.lab.store import storing
+from pernn.errors import MachineError
+from pernn.lab.runs import SINKS_VARIABLE, RunSpec
+from pernn.lab.store import read_update
 
-from .ray import DIED, NOT_BEGUN, describe_code
-from .runner import SIGNALS, STOP, TrialEvent, deferred_interrupt, run_request
-from .worker import LOG, Requests, serve
+from .ray import describe_code
+from .runner import POLL_SECONDS, Limits, TrialEvent, deferred_interrupt, make_request, run_request
+from .schedule import Schedule, drive
+from .worker import LOG, serve
 
-HOST = "127.0.0.1"
-WAIT_SECONDS, NUM_LOOKS = 0.2, 10
+CONNECT_SECONDS = 90
+MAX_QUEUED = 1000
+"""Tasks that wait in Ray's queue or run, unless there is a limit of jobs."""
 NO_NODE_SECONDS = 60.0
 """Time for which a cluster may have no node for a trial, for example while one starts."""
 
 
-def task(mark: str, code: Mapping[str, Any], request: Mapping[str, Any]) -> list[dict[str, Any]]:
+def task(mark: str, code: str, request: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Run a trial on a node, which checkpoints when cancelled.
 
     Returns:
-        What it had to mend, and how it ended; nothing if it was cancelled before it began.
+        What it had to mend, and how it ended.
     """
     interrupted, events = threading.Event(), list[TrialEvent]()
     with deferred_interrupt(interrupted):
@@ -44,33 +46,23 @@ def task(mark: str, code: Mapping[str, Any], request: Mapping[str, Any]) -> list
 
         keep_freed_memory()
         require_same(Path(mark), code)
-        log = Path(request["root"]) / LOG
-        with storing(log), log.open("a", buffering=1) as file, redirect_stderr(file):
-            if not interrupted.is_set():
-                end = run_request(request, events.append, lambda: not interrupted.is_set())
-                events = [*filter(lambda event: event.is_warning, events), end]
-    return [asdict(event) for event in events]
+        with (Path(request["root"]) / LOG).open("a", buffering=1) as log, redirect_stderr(log):
+            end = run_request(request, events.append, lambda: not interrupted.is_set())
+    return [asdict(event) for event in (*filter(lambda event: event.is_warning, events), end)]
 
 
-def require_same(mark: Path, code: Mapping[str, Any]) -> None:
+def require_same(mark: Path, code: str) -> None:
     """Refuse a machine with another directory or other code."""
-    here = platform.node()
-    for _ in range(NUM_LOOKS):
-        if mark.exists():
-            break
-        time.sleep(WAIT_SECONDS)
-    else:
+    here, ours = platform.node(), describe_code()
+    if not mark.exists():
         raise MachineError(
             f"{here} does not see {mark}: the results directory must lie on a file system that "
             "all machines of the cluster share, under the same path"
         )
-    ours = describe_code()
-    for name, wanted in code.items():
-        if ours.get(name) != wanted:
-            raise MachineError(
-                f"{here} has {name} {ours.get(name)} where the driver has {wanted}: install the "
-                "same on all machines of the cluster"
-            )
+    if ours != code:
+        raise MachineError(
+            f"{here} has {ours} where the driver has {code}: install the same on all machines"
+        )
 
 
 def connect(settings: Mapping[str, Any]) -> Any:
@@ -78,116 +70,128 @@ def connect(settings: Mapping[str, Any]) -> Any:
 
     One that is started for it (`local`) ends with this process.
     """
-    address, jobs, cpus = settings["address"], settings["jobs"], settings["cpus"]
-    own = {"num_cpus": jobs and jobs * cpus, "include_dashboard": False, "_node_ip_address": HOST}
+    cpus = settings["cpus"]
     variables = {"OMP_NUM_THREADS": str(cpus), SINKS_VARIABLE: os.environ.get(SINKS_VARIABLE, "")}
     if "PERNN_DATA" in os.environ:
         variables["PERNN_DATA"] = str(Path(os.environ["PERNN_DATA"]).resolve())
-    try:
-        ray.init(
-            address=address,
-            log_to_driver=False,
-            runtime_env={"env_vars": variables},
-            **(own if address == "local" else {}),
-        )
-    except Exception as error:
-        # Ray raises what it likes, plain `Exception` among it.
-        raise MachineError(f"Ray does not start: {_first_line(error)}") from error
-    # The parent counts deaths and sends such trials again.
+    # Where nothing answers Ray tries for many minutes; this ends the process.
+    signal.alarm(CONNECT_SECONDS)
+    ray.init(
+        address=settings["address"],
+        include_dashboard=False,
+        log_to_driver=False,
+        runtime_env={"env_vars": variables},
+    )
+    signal.alarm(0)
+    # The schedule counts deaths and starts such trials again.
     return ray.remote(task).options(
         num_cpus=cpus, num_gpus=settings["gpus"], max_retries=0, scheduling_strategy="SPREAD"
     )
 
 
-def run(settings: Mapping[str, Any], requests: Requests, tell: Callable[[TrialEvent], None]) -> str:
-    """Run what is asked for until the last task is over.
+class Cluster:
+    """An engine of a schedule, whose trials are Ray's tasks."""
 
-    Returns:
-        Why the cluster cannot run trials; empty if it can.
-    """
-    remote, tasks = connect(settings), dict[ray.ObjectRef[Any], str]()
-    for number in SIGNALS:
-        # Ray's own handlers would end the tasks at once.
-        signal.signal(number, lambda *_: requests.put(STOP))
-    tell(TrialEvent("running", "", message="connected"))
-    patience = 0.0 if settings["address"] == "local" else NO_NODE_SECONDS
-    stopping, problem, last_node = False, "", time.monotonic()
-    while tasks or not stopping:
-        while not requests.empty():
-            request = requests.get()
-            if request == STOP:
-                # A second cancellation would not wait for the checkpoint.
-                for reference in () if stopping else tasks:
-                    ray.cancel(reference, force=False)
-                stopping = True
-            elif not stopping:
-                reference = remote.remote(settings["mark"], settings["code"], request)
-                tasks[reference] = request["run"]
-        over, _ = ray.wait(list(tasks), timeout=WAIT_SECONDS) if tasks else ([], [])
+    def __init__(self, settings: Mapping[str, Any], schedule: Schedule) -> None:
+        self.settings, self.schedule, self.remote = settings, schedule, connect(settings)
+        self.tasks: dict[ray.ObjectRef[Any], str] = {}
+        self.turn, self.last_node = 0, time.monotonic()
+
+    def has_room(self) -> bool:
+        """Return whether another task may start under the user's limit."""
+        return len(self.tasks) < (self.settings["jobs"] or MAX_QUEUED)
+
+    def start(self, spec: RunSpec, expired: Mapping[str, str]) -> None:
+        """Queue a trial's task."""
+        gpus, root = self.settings["gpus"], self.schedule.root
+        how = {"device": "cuda" if gpus else "cpu", "threads": self.settings["cpus"]}
+        request = make_request(spec, root, expired=expired, gpu_share=gpus or 1.0, **how)
+        reference = self.remote.remote(self.settings["mark"], self.settings["code"], request)
+        self.tasks[reference] = request["run"]
+
+    def look(self) -> None:
+        """Take the next task that is over, or read progress."""
+        self._require_node()
+        if not self.tasks:
+            # Other drivers run all that waits.
+            time.sleep(POLL_SECONDS)
+        over, _ = ray.wait(list(self.tasks), timeout=POLL_SECONDS)
         for reference in over:
-            said = _end(reference, tasks.pop(reference), tell)
-            # What was cancelled has failed for no other reason.
-            problem = problem or ("" if stopping else said)
-        if stopping or not (missing := _missing_node(settings["cpus"], settings["gpus"])):
-            last_node = time.monotonic()
-        elif time.monotonic() - last_node >= patience:
-            problem = missing
-        if problem and not stopping:
-            requests.put(STOP)
-        if not tasks:
-            time.sleep(WAIT_SECONDS)
-    return problem
+            self._end(reference, self.tasks.pop(reference))
+        if not over:
+            self._tell_progress()
+
+    def stop(self) -> None:
+        """Have running trials checkpoint, and drop the tasks that have not begun."""
+        for reference in self.tasks:
+            ray.cancel(reference, force=False)
+
+    def _end(self, reference: "ray.ObjectRef[Any]", run: str) -> None:
+        """Tell the schedule how a task ended."""
+        try:
+            *warnings, end = [TrialEvent(**event) for event in ray.get(reference)]
+        except RayTaskError as error:
+            # What its machine lacks the others may lack, too.
+            self.schedule.requeue([self.schedule.running.pop(run)])
+            self._give_up(_describe(error.cause))
+        except RayError as error:
+            self.schedule.fail(run, f"with {_describe(error)}")
+        else:
+            for warning in warnings:
+                self.schedule.on_event(warning)
+            self.schedule.end(end)
+
+    def _require_node(self) -> None:
+        """End the sweep if no node has what a trial needs."""
+        cpus, gpus, now = self.settings["cpus"], self.settings["gpus"], time.monotonic()
+        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        patience = 0.0 if self.settings["address"] == "local" else NO_NODE_SECONDS
+        if any(one.get("CPU", 0) >= cpus and one.get("GPU", 0) >= gpus for one in nodes):
+            self.last_node = now
+        elif now - self.last_node >= patience:
+            self._give_up(f"no node has {cpus} CPU and {gpus:g} GPU for a trial")
+
+    def _give_up(self, reason: str) -> None:
+        # What is cancelled then fails for no other reason.
+        self.schedule.limits.reason = self.schedule.limits.reason or reason
+
+    def _tell_progress(self) -> None:
+        """Read the files of one running trial, another one every time.
+
+        Of a thousand that wait, those in front run: it begins anew where one has not begun.
+        """
+        if running := list(self.schedule.running.items()):
+            run, spec = running[self.turn % len(running)]
+            done = sum(read_update(self.schedule.root, s.fingerprint()) for s in spec.stages)
+            # The first alone may be slow to begin.
+            self.turn = self.turn + 1 if done or not self.turn else 0
+            if done:
+                self.schedule.on_event(TrialEvent("running", run, min(done, spec.num_updates)))
 
 
-def _end(reference: "ray.ObjectRef[Any]", run: str, tell: Callable[[TrialEvent], None]) -> str:
-    """Tell how a task ended, and return what its machine lacks.
-
-    The other machines may lack it, too.
-    """
-    problem, events = "", list[TrialEvent]()
-    try:
-        events = [TrialEvent(**event) for event in ray.get(reference)]
-    except RayTaskError as error:
-        problem = _first_line(error.cause)
-    except TaskCancelledError:
-        pass
-    except RayError as error:
-        reason = f"with {type(error).__name__}: {_first_line(error)}"
-        events = [TrialEvent("failed", run, message=reason, error=DIED)]
-    for event in events or [TrialEvent("stopped", run, error=NOT_BEGUN)]:
-        tell(event)
-    return problem
-
-
-def _missing_node(cpus: int, gpus: float) -> str:
-    """Describe the nodes if none has what a trial needs."""
-    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    if any(one.get("CPU", 0) >= cpus and one.get("GPU", 0) >= gpus for one in nodes):
-        return ""
-    found = [f"{one.get('CPU', 0):g} CPU and {one.get('GPU', 0):g} GPU" for one in nodes]
-    return (
-        f"no node of the Ray cluster has {cpus} CPU and {gpus:g} GPU for a trial "
-        f"(nodes: {', '.join(found) or 'none'})"
-    )
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().partition("\n")[0]
+def _describe(error: BaseException) -> str:
+    first, _, _ = str(error).strip().partition("\n")
+    return f"{type(error).__name__}: {first}"
 
 
 def main() -> None:
     """Serve the runner that started this process."""
-    say, requests = serve()
+    stopping = threading.Event()
+    say, requests = serve(stopping.set)
 
     def tell(event: TrialEvent) -> None:
         say(asdict(event))
 
     try:
-        problem = run(requests.get(), requests, tell)
-    except (ConnectionError, ValueError, RuntimeError, PernnError) as error:
-        problem = _first_line(error)
-    if problem:
-        tell(TrialEvent("failed", "", message=problem))
+        settings = requests.get()
+        limits = Limits(trials=settings["max_trials"], paused=stopping.is_set)
+        specs = [RunSpec.load(spec) for spec in settings["specs"]]
+        schedule = Schedule(specs, Path(settings["root"]), limits, tell)
+        drive(Cluster(settings, schedule), schedule)
+        reason = limits.reason
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 Ray raises what it likes
+        reason = _describe(error)
+    tell(TrialEvent("stopped", "", message=reason))
     ray.shutdown()
 
 

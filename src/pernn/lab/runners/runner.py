@@ -1,7 +1,6 @@
 """The interface between specs and machines."""
 
 import signal
-import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +16,6 @@ from pydantic import TypeAdapter
 from pernn.errors import (
     BusyError,
     ConfigError,
-    MachineError,
     PernnError,
     StoreError,
     counted,
@@ -32,8 +30,6 @@ BEAT = {"beat": True}
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 """Ask for a checkpoint and to leave: Ctrl-C, and what queues send before their limit."""
 POLL_SECONDS = 0.5
-NOT_OWN = {"pernn", "torch", "numpy", "jaxtyping", *sys.stdlib_module_names}
-"""Packages whose lines do not tell where a part of one's own went wrong."""
 MARGIN_SHARE, MAX_MARGIN_SECONDS = 0.1, 60.0
 """Part of a time limit that is kept for checkpoints and the report."""
 
@@ -201,42 +197,21 @@ def make_request(
 def run_request(
     request: Mapping[str, Any], on_event: OnEvent, should_continue: Callable[[], bool]
 ) -> TrialEvent:
-    """Run a request's trial in this process and return its outcome."""
-    # Only where trials run is torch needed.
-    from pernn.lab.training import limit_gpu_memory, share_devices
-
-    root, workers = Path(request["root"]), (request["worker"], request["num_workers"])
-    try:
-        spec = RunSpec.load(request["spec"])
-        device, share = share_devices(request["device"], *workers)
-        if (share := share * request["gpu_share"]) < 1:
-            limit_gpu_memory(device, share)
-    except (ConfigError, MachineError) as error:
-        # A part of another package, or a GPU, that the driver has and this process has not.
-        return _failure(request["run"], root, error)
-    more = {name: request[name] for name in ("threads", "expired")}
-    return run_trial(spec, root, on_event, should_continue, device=device, **more)
-
-
-def run_trial(
-    spec: RunSpec, root: Path, on_event: OnEvent, should_continue: Callable[[], bool], **how: Any
-) -> TrialEvent:
-    """Run one trial to its end, or to a checkpoint.
+    """Run a request's trial here, to its end or a checkpoint.
 
     Args:
-        spec: The trial.
-        root: Results directory.
+        request: What `make_request` returned.
         on_event: Called with each progress and warning.
         should_continue: Returns false to stop the trial at a checkpoint.
-        how: `device`, `threads` and `expired`, as for `execute`.
 
     Returns:
         How it ended; `running` if another process works on it.
     """
     # Only where trials run is torch needed.
     from pernn.lab.runs import execute
+    from pernn.lab.training import limit_gpu_memory, share_devices
 
-    run, reached = spec.fingerprint(), 0
+    run, root, reached = request["run"], Path(request["root"]), 0
 
     def on_update(update: int) -> bool:
         nonlocal reached
@@ -249,7 +224,20 @@ def run_trial(
 
     on_event(TrialEvent("running", run))
     try:
-        outcome = execute(spec, root, on_update=on_update, on_warning=on_warning, **how)
+        # A part of another package, or a GPU, that the driver has may be missing here.
+        spec = RunSpec.load(request["spec"])
+        device, share = share_devices(request["device"], request["worker"], request["num_workers"])
+        if (share := share * request["gpu_share"]) < 1:
+            limit_gpu_memory(device, share)
+        outcome = execute(
+            spec,
+            root,
+            device=device,
+            threads=request["threads"],
+            expired=request["expired"],
+            on_update=on_update,
+            on_warning=on_warning,
+        )
     except Exception as error:  # noqa: BLE001 whatever a part raises, the other trials go on
         return _failure(run, root, error)
     if outcome.state == "finished":
@@ -263,16 +251,6 @@ def journal_failure(root: Path, event: TrialEvent) -> None:
         RunDirectory(root, event.run).note_failure(event.message, event.error)
 
 
-def _own_line(error: Exception) -> str:
-    """Return the last line of somebody's own code that an error passed, ` (fail.py:7)`."""
-    own = [
-        f" ({Path(frame.f_code.co_filename).name}:{line})"
-        for frame, line in traceback.walk_tb(error.__traceback__)
-        if frame.f_globals.get("__name__", "").partition(".")[0] not in NOT_OWN
-    ]
-    return own[-1] if own else ""
-
-
 def _failure(run: str, root: Path, error: Exception) -> TrialEvent:
     """Return how an attempt ended in an error; what pernn did not foresee is logged whole."""
     name = type(error).__name__
@@ -283,7 +261,7 @@ def _failure(run: str, root: Path, error: Exception) -> TrialEvent:
         with suppress(OSError):
             # The disk on which the log lies may be what is full.
             traceback.print_exception(error)
-        message = f"{name}: {first}{_own_line(error)}"
+        message = f"{name}: {first}"
     event = TrialEvent("failed", run, message=message, error=name)
     journal_failure(root, event)
     return event

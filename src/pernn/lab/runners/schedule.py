@@ -6,7 +6,7 @@ taken, and the held one is looked at again later.
 """
 
 import time
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +24,8 @@ from .runner import (
     deferred_interrupt,
     describe_share,
     journal_failure,
-    run_trial,
+    make_request,
+    run_request,
 )
 
 MAX_DEATHS = 3
@@ -40,7 +41,7 @@ class Schedule:
         self, specs: Sequence[RunSpec], root: Path, limits: Limits, on_event: OnEvent
     ) -> None:
         self.root, self.limits, self.on_event = root, limits, on_event
-        self.waiting = OrderedDict((spec.fingerprint(), spec) for spec in specs)
+        self.waiting = {spec.fingerprint(): spec for spec in specs}
         self.running: dict[str, RunSpec] = {}
         self.interrupted, self.stopping = Event(), False
         self._deaths: Counter[str] = Counter()
@@ -100,9 +101,6 @@ class Schedule:
         self._deaths[run] += 1
         if self._deaths[run] < MAX_DEATHS:
             self.requeue([spec])
-        elif is_done(self.root, run):
-            # It died after that.
-            self.on_event(TrialEvent("finished", run, elsewhere=True))
         elif not self.stopping:
             message = f"its worker died {MAX_DEATHS} times, last {reason}"
             event = TrialEvent("failed", run, message=message)
@@ -111,9 +109,8 @@ class Schedule:
 
     def requeue(self, specs: Sequence[RunSpec]) -> None:
         """Queue trials before all others, if there is time."""
-        for spec in reversed(specs if not self.stopping else ()):
-            self.waiting[spec.fingerprint()] = spec
-            self.waiting.move_to_end(spec.fingerprint(), last=False)
+        if not self.stopping:
+            self.waiting = {spec.fingerprint(): spec for spec in specs} | self.waiting
 
     def stop(self) -> None:
         """Start nothing any more."""
@@ -203,7 +200,8 @@ class InlineRunner:
             while schedule.has_more() and go_on():
                 if trial := schedule.next():
                     spec, expired = trial
-                    end = run_trial(spec, root, on_event, go_on, expired=expired, **how)
+                    request = make_request(spec, root, expired=expired, **how)
+                    end = run_request(request, on_event, go_on)
                     # A trial that was told to stop has done so; it is not to be started again.
                     schedule.stopping = not go_on()
                     schedule.end(end)

@@ -44,8 +44,7 @@ class Child:
         self.heard = time.monotonic() + START_SECONDS
         """When the child last said anything."""
         lines = cast(TextIOWrapper, process.stdout)
-        self._reader = threading.Thread(target=self._read, args=(lines, events), daemon=True)
-        self._reader.start()
+        threading.Thread(target=self._read, args=(lines, events), daemon=True).start()
 
     def send(self, content: Content) -> None:
         """Send a line, if the child still lives."""
@@ -53,12 +52,8 @@ class Child:
             self._requests.write(json.dumps(content) + "\n")
             self._requests.flush()
 
-    def kill(self) -> None:
-        """End a child that is stopped or hangs."""
-        self.process.send_signal(signal.SIGKILL)
-
     def close(self, patience: float = 10.0) -> int:
-        """End an idle child and its reader, and return its exit status."""
+        """End an idle child and return its exit status."""
         with suppress(OSError):
             self._requests.close()
         try:
@@ -66,9 +61,6 @@ class Child:
         except subprocess.TimeoutExpired:
             self.process.kill()
             return self.process.wait()
-        finally:
-            # Not for ever: what the child has started may still hold the pipe.
-            self._reader.join(timeout=patience)
 
     def _read(self, lines: TextIOWrapper, events: Events) -> None:
         """Pass on events until its output ends."""

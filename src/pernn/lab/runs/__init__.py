@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         describe_versions as describe_versions,
         peak_memory as peak_memory,
     )
-    from .estimates import Estimate as Estimate, estimate as estimate
+    from .estimates import estimate as estimate
     from .execution import Outcome as Outcome, execute as execute
     from .pruning import (
         Leftovers as Leftovers,

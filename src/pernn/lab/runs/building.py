@@ -106,11 +106,6 @@ def _check_prefix(encoding: Encoding, num_steps: int) -> None:
     if not encoding.size or num_steps < 2:
         return
     longer, shorter = encoding.vectors(num_steps), encoding.vectors(num_steps - 1)
-    if longer.dtype == torch.float64 != torch.get_default_dtype():
-        raise ConfigError(
-            f"{type(encoding).__name__}.vectors is invalid: expected {torch.get_default_dtype()}, "
-            f"got {longer.dtype}"
-        )
     if not torch.allclose(longer[:-1], shorter, atol=1e-5, equal_nan=True):
         raise ConfigError(
             f"{type(encoding).__name__}.vectors is invalid: expected the vectors of "

@@ -5,16 +5,15 @@ import math
 import shutil
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from rich.filesize import decimal
 
-from pernn.errors import MachineError, StoreError, show_time
+from pernn.errors import MachineError, show_time
 from pernn.lab.config import flatten
-from pernn.lab.store import num_bytes_below, read_update
+from pernn.lab.store import read_update
 
 from .environment import measure_free_memory, peak_memory
 from .spec import RunSpec
@@ -101,11 +100,11 @@ def estimate(
 ) -> Estimate:
     """Estimate what trials will take on this machine.
 
-    Trials that run beside each other may take longer than one that is measured alone; on one GPU
-    the upper end has them take turns, as they do without NVIDIA's multi-process service.
+    Trials that run beside each other may take longer than one that is measured alone, above all on
+    one GPU.
 
     Args:
-        specs: What is still to do; what is on disk of it already counts as free.
+        specs: What is still to do.
         root: Results directory, which may not exist yet.
         jobs: Trials at a time.
         threads: CPU threads of each.
@@ -115,8 +114,6 @@ def estimate(
     Raises:
         MachineError: If the device is missing, or a trial cannot fit into the memory.
     """
-    from pernn.lab.training import choose_device, share_devices
-
     stages = {stage.fingerprint(): stage for spec in specs for stage in spec.stages}
     kinds = {run: _kind(stage) for run, stage in stages.items()}
     examples = {kinds[run]: stage for run, stage in stages.items()}
@@ -135,20 +132,13 @@ def estimate(
         if time.monotonic() > until:
             break
     num_slots = min(jobs, len(stages))
-    is_gpu = choose_device(device).type == "cuda"
-    num_sharing = round(1 / share_devices(device, 0, num_slots)[1]) if is_gpu else 1
     mine = {run: found[kind] for run, kind in kinds.items() if kind in found}
     # What a training keeps is what an analysis reads; one more is there while it is written.
     kept = [size * len(stages[run].analysed_updates) for run, (_, size) in mine.items()]
     writing = num_slots * max((size for _, size in mine.values()), default=0)
     place = next(one for one in (root.absolute(), *root.absolute().parents) if one.exists())
-    free = shutil.disk_usage(place).free
-    for run in stages:
-        # A file may vanish meanwhile.
-        with suppress(StoreError):
-            free += num_bytes_below(root / "runs" / run)
     done = {run: read_update(root, run) for run in stages}
-    hours, all_in_all = _hours(stages, mine, done, num_slots, num_sharing), 1.0
+    hours, all_in_all = _hours(stages, mine, done, num_slots), 1.0
     if specs:
         all_in_all += num_to_come / len(specs)
     return Estimate(
@@ -157,7 +147,7 @@ def estimate(
         num_measured=len(found),
         disk=round(sum(kept) * all_in_all) + writing,
         memory=num_slots * peak_memory(),
-        free_disk=free,
+        free_disk=shutil.disk_usage(place).free,
         free_memory=measure_free_memory(),
         num_trials=len(specs),
         num_to_come=num_to_come,
@@ -169,7 +159,6 @@ def _hours(
     mine: Mapping[str, tuple[Sequence[float], int]],
     done: Mapping[str, int],
     num_slots: int,
-    num_sharing: int,
 ) -> tuple[float, float] | None:
     """Add up the quartiles of the updates' times; what was not measured may be like any other."""
     if not mine:
@@ -184,7 +173,7 @@ def _hours(
             run, np.array([lows.min(), highs.max()])
         )
     low, high = (seconds / num_slots / 3600).tolist()
-    return low, high * num_sharing
+    return low, high
 
 
 def _kind(spec: RunSpec) -> str:

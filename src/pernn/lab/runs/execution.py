@@ -164,18 +164,14 @@ def _restore(run: Stage, started: Mapping[str, Any] | None) -> None:
 def read_start(directory: RunDirectory) -> Mapping[str, Any] | None:
     """Read a run's environment, or `None` if it never began."""
     started = directory.read_environment()
-    if started is None:
-        if not directory.checkpoints.updates():
-            return None
-        what = "is missing"
-    elif isinstance(started.get("device"), str) and started.get("threads") in range(1, 2**16):
-        return started
-    else:
-        what = "does not say device and threads"
-    raise CorruptError(
-        f"{directory.path / 'environment.json'} {what}: restore it, or delete the run directory to "
-        "begin again"
-    )
+    if started is None and not directory.checkpoints.updates():
+        return None
+    if started is None or not {"device", "threads"} <= started.keys():
+        raise CorruptError(
+            f"{directory.path / 'environment.json'} does not say device and threads: restore it, "
+            "or delete the run directory to begin again"
+        )
+    return started
 
 
 @contextmanager

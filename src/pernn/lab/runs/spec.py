@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, PlainValidator, SerializeAsAny, model_validator
+from pydantic import Field, model_validator
 
 import pernn.lab.corpora  # noqa: F401  its task joins the registry
 from pernn.errors import ConfigError
@@ -16,9 +16,6 @@ from pernn.lab.store import check_format
 from pernn.lab.tasks import AnyTask, ReverseOrderingConfig, TaskConfig
 from pernn.lab.training import PRESETS, PresetName, TrainingConfig
 from pernn.randomness import MAX_SEED
-
-MAX_ANALYSED = 2**16
-"""Checkpoints that one analysis may measure."""
 
 
 class Pretraining(Config):
@@ -85,28 +82,6 @@ class DescentAnalysis(Config):
 
 
 Analysis = StabilityAnalysis | AnatomyAnalysis | DescentAnalysis
-ANALYSES: Mapping[str | None, type[Analysis]] = {
-    None: StabilityAnalysis,
-    "anatomy": AnatomyAnalysis,
-    "descent": DescentAnalysis,
-}
-"""Kind → analysis; the oldest has none."""
-
-
-def _find_analysis(value: Any) -> Analysis | None:
-    """Return what a table of values stands for."""
-    if value is None or isinstance(value, Analysis):
-        return value
-    if not isinstance(value, Mapping):
-        raise ConfigError(f"expected a table of keys and values, got {str(value)[:60]!r}")
-    kind = value.get("kind")
-    if kind not in ANALYSES:
-        known = " or ".join(repr(one) for one in ANALYSES if one)
-        raise ConfigError(f"kind must be {known}, or left out; got {str(kind)[:60]!r}")
-    return ANALYSES[kind].load(value)
-
-
-AnyAnalysis = Annotated[SerializeAsAny[Analysis | None], PlainValidator(_find_analysis)]
 
 
 class RunSpec(Config):
@@ -138,7 +113,7 @@ class RunSpec(Config):
     training: TrainingConfig = TrainingConfig()
     seed: Annotated[int, Field(ge=0, le=MAX_SEED)] = 111
     pretraining: Pretraining | None = None
-    analysis: AnyAnalysis = None
+    analysis: Analysis | None = None
 
     @model_validator(mode="after")
     def _widths(self) -> "RunSpec":
@@ -178,28 +153,17 @@ class RunSpec(Config):
     def _extends(self) -> "RunSpec":
         if self.pretraining is None:
             return self
-        if self.training.frozen_embedding:
-            raise ValueError(
-                "training.frozen_embedding would leave nothing of new ids to train after a "
-                "pretraining: leave it out"
-            )
         first, second = self.pretraining.task.build(), self.task.build()
         if first.vocab_size >= second.vocab_size:
             raise ValueError(
                 f"pretraining.task must have fewer ids than task: {first.vocab_size} are not fewer "
                 f"than {second.vocab_size}"
             )
-        if {task.network for task in (first, second)} != {"queried"}:
-            raise ValueError("pretraining needs tasks that ask by queries, for ids")
         known = getattr(self.task, "num_known", first.vocab_size)
         if known != first.vocab_size:
             raise ValueError(
                 f"task.num_known must be the {first.vocab_size} ids of pretraining.task, "
                 f"got {known}"
-            )
-        if first.extra_rows != second.extra_rows or first.num_steps < second.num_steps:
-            raise ValueError(
-                "pretraining.task must show the same signs as task, in sequences at least as long"
             )
         return self
 
@@ -207,11 +171,6 @@ class RunSpec(Config):
     def _can_be_analysed(self) -> "RunSpec":
         if self.analysis is None:
             return self
-        if len(self._analysed_before_the_end) > MAX_ANALYSED:
-            raise ValueError(
-                f"analysis of {len(self._analysed_before_the_end) + 1:,} checkpoints, more than "
-                f"{MAX_ANALYSED:,}: make training.keep_interval larger"
-            )
         source_step = getattr(self.analysis, "source_step", 1)
         if source_step > self.task.length:
             raise ValueError(
@@ -273,8 +232,7 @@ class RunSpec(Config):
     @property
     def task_under_preset(self) -> TaskConfig:
         """The task's config with everything filled in that the preset decides."""
-        preset = PRESETS[self.preset]
-        return self.task.under(preset.rare_share, preset.text_rules)
+        return self.task.under(PRESETS[self.preset].rare_share, self.preset)
 
     def first_stage(self) -> "RunSpec | None":
         """Return the run that must be finished before, or `None`."""
@@ -299,11 +257,8 @@ class RunSpec(Config):
 
         Before the first update the weights are those of the spec: no checkpoint is needed.
         """
-        return (*self._analysed_before_the_end, self.training.iterations)
-
-    @property
-    def _analysed_before_the_end(self) -> range:
-        return range(0, self.training.iterations, self.training.kept_interval)
+        last, step = self.training.iterations, self.training.kept_interval
+        return (*range(0, last, step), last)
 
     @property
     def num_updates(self) -> int:
@@ -336,12 +291,7 @@ def tell_apart(specs: Mapping[str, RunSpec]) -> dict[str, str]:
     for label, runs in alike.items():
         rows = {run: flatten(specs[run].dump()) for run in runs} if len(runs) > 1 else {}
         keys = dict.fromkeys(key for row in rows.values() for key in row)
-        values = {key: [row.get(key) for row in rows.values()] for key in keys}
-        # Other widths follow that of the core unless they are given.
-        widths = values.pop("core.hidden_size", [])
-        values = {key: own for key, own in values.items() if own != widths}
-        values["core.hidden_size"] = widths
-        differ = [key for key, own in values.items() if len({*map(str, own)}) > 1]
+        differ = [key for key in keys if len({str(row.get(key)) for row in rows.values()}) > 1]
         for run in runs:
             told = (f"{key}={rows[run].get(key)}" for key in differ)
             labels[run] = " ".join([label, *told])

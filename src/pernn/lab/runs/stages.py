@@ -165,7 +165,7 @@ class TrainingRun(Stage):
 
     def finish(self) -> dict[str, Any]:
         """Measure the held-out sequences."""
-        found = evaluate(self.state.network, self.trial.stream, self.device, self.precision)
+        found = evaluate(self.state.model, self.trial.stream, self.device, self.precision)
         if not math.isfinite(found.metrics["loss"]):
             raise TrialError(f"the held-out loss is not finite after update {self.update}")
         return self._result(found, [self.update])
@@ -176,7 +176,7 @@ class TrainingRun(Stage):
         lines = self.directory.read_metrics()
         measured = {line["update"] for line in lines if line["kind"] == "test"}
         updates = [update for update in range(step, last, step) if update not in measured]
-        found = evaluate_diverged(self.state.network, self.trial.stream)
+        found = evaluate_diverged(self.state.model, self.trial.stream)
         lost = {"update": self.update, "reason": reason}
         return self._result(found, [*updates, last], diverged=lost)
 

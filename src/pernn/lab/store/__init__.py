@@ -3,7 +3,6 @@
 from pernn.lazy import exports
 
 from .checkpoints import (
-    NUM_LATEST as NUM_LATEST,
     Checkpoint as Checkpoint,
     CheckpointFolder as CheckpointFolder,
 )
@@ -21,7 +20,6 @@ from .files import (
     read_json_if_any as read_json_if_any,
     read_whole as read_whole,
     refuse_links as refuse_links,
-    require_writable as require_writable,
     sealed as sealed,
     storing as storing,
     sync as sync,

@@ -20,7 +20,6 @@ from .files import (
     MAX_BYTES,
     draft_of,
     make_directory,
-    parse_lines,
     physical_memory,
     read_json,
     read_whole,
@@ -140,15 +139,10 @@ class CheckpointFolder:
         complaints: list[str] = []
         for update in reversed(self.updates()):
             try:
-                found = self.load(update)
-                # A log that was damaged before it was kept has a right digest, too.
-                metrics = str(found.state.get("metrics", "")).encode()
-                list(parse_lines(self._folder(update) / STATE, metrics))
+                return self.load(update), complaints
             except CorruptError as error:
                 complaints.append(str(error))
                 self.set_aside(update)
-            else:
-                return found, complaints
         return None, complaints
 
     def set_aside(self, update: int) -> None:
@@ -182,17 +176,10 @@ class CheckpointFolder:
 
         Each is first renamed to what no reader takes for a checkpoint.
         """
-        doomed = []
         for folder in folders:
             with storing(folder):
                 hidden = folder.name.startswith(".")
-                doomed.append(folder if hidden else folder.rename(draft_of(folder)))
-        if doomed:
-            with storing(self.path):
-                sync(self.path)
-        for folder in doomed:
-            with storing(folder):
-                shutil.rmtree(folder)
+                shutil.rmtree(folder if hidden else folder.rename(draft_of(folder)))
 
     def _folder(self, update: int) -> Path:
         return self.path / f"update-{update:09d}"

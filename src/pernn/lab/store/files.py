@@ -10,9 +10,8 @@ import secrets
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from errno import EISDIR
 from itertools import islice
-from math import isinf
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +76,7 @@ def write_atomically(
     """Replace a file in one step, on disk before this returns.
 
     Args:
-        path: The file.
+        path: The file; its folder is made if it is missing.
         content: Its new content, whole or in parts.
         check: Called when all is written but the file not yet replaced; may refuse it.
 
@@ -86,6 +85,7 @@ def write_atomically(
     """
     temporary = draft_of(path)
     with storing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
         try:
             with temporary.open("xb") as file:
                 file.writelines([content] if isinstance(content, bytes) else content)
@@ -96,21 +96,6 @@ def write_atomically(
         finally:
             temporary.unlink(missing_ok=True)
         sync(path.parent)
-
-
-def require_writable(path: Path) -> None:
-    """Refuse a file that cannot be written, and make its folder.
-
-    Raises:
-        StoreError: If the folder cannot be made, lets nobody write, or the path is a folder itself.
-    """
-    draft = draft_of(path)
-    with storing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.is_dir():
-            raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
-        draft.touch(exist_ok=False)
-        draft.unlink()
 
 
 def draft_of(path: Path) -> Path:
@@ -165,7 +150,7 @@ def parse_json(content: bytes) -> dict[str, Any]:
     if _is_suspect(content):
         _require_plain(values)
     expected = values.pop(CHECKSUM, None)
-    if expected is not None and expected != checksum(values) and not is_newer(values):
+    if expected is not None and expected != checksum(values):
         raise ValueError("changed since it was written: its checksum does not fit")
     return values
 
@@ -179,12 +164,6 @@ def _is_suspect(content: bytes) -> bool:
     )
 
 
-def is_newer(values: Mapping[str, Any], newest: int = FORMAT) -> bool:
-    """Return whether values need a newer version to read."""
-    found = values.get("format")
-    return isinstance(found, int) and found > newest
-
-
 def check_format(path: Path, values: Mapping[str, Any], newest: int = FORMAT) -> None:
     """Refuse what a newer version wrote.
 
@@ -195,25 +174,20 @@ def check_format(path: Path, values: Mapping[str, Any], newest: int = FORMAT) ->
     found = values.get("format")
     if not isinstance(found, int) or isinstance(found, bool) or found < 1:
         raise CorruptError(f"{path}: has no format number")
-    if is_newer(values, newest):
+    if found > newest:
         raise VersionError(
             f"{path}: written by a newer pernn (format {found}, this one reads {newest}): "
             "update the clone, or install a newer wheel"
         )
 
 
-def _require_plain(value: Any, key: str = "it") -> None:
-    """Raise ValueError for a number of over 64 bits or beyond all floats, with its key."""
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            _require_plain(inner, name if key == "it" else f"{key}.{name}")
-    elif isinstance(value, list):
-        for number, inner in enumerate(value):
-            _require_plain(inner, f"{key}[{number}]")
-    elif isinstance(value, int) and abs(value) >= 2**64:
-        raise ValueError(f"{key} is a number of {value.bit_length()} bits")
-    elif isinstance(value, float) and isinf(value):
-        raise ValueError(f"{key} is beyond all floats")
+def _require_plain(value: Any) -> None:
+    """Raise ValueError for a number of over 64 bits or beyond all floats."""
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            _require_plain(inner)
+    elif value in (inf, -inf) or (isinstance(value, int) and abs(value) >= 2**64):
+        raise ValueError("holds a number of over 64 bits or beyond all floats")
 
 
 # Made once: a report reads tens of thousands of files.
@@ -298,13 +272,7 @@ def iterate_lines(path: Path, *, strict: bool = True) -> Iterator[dict[str, Any]
         path: The file; no lines if there is none.
         strict: Whether a damaged line is an error; else it is left out.
     """
-    if path.exists():
-        yield from parse_lines(path, read_whole(path), strict=strict)
-
-
-def parse_lines(path: Path, content: bytes, *, strict: bool = True) -> Iterator[dict[str, Any]]:
-    """Yield the JSON lines of a file's content as `iterate_lines` does."""
-    number, remaining = 0, io.BytesIO(content)
+    number, remaining = 0, io.BytesIO(read_whole(path) if path.exists() else b"")
     while lines := [*islice(remaining, BATCH)]:
         if (found := _parse_at_once(lines)) is not None:
             yield from found

@@ -36,6 +36,7 @@ NUM_READ_TRIES = 10
 SIZE = 512
 """Bytes of a lease, so that it is always rewritten in place."""
 PATTERN = "lease-{:06d}.json"
+NAME = re.compile(r"lease-(\d{6}|[1-9]\d{6,17})\.json", re.ASCII)
 LOCK = "lock"
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)
@@ -147,8 +148,7 @@ class LeaseWatch:
         now = time.monotonic()
         is_locked = lock_state(folder / LOCK)
         seen = _look(folder)
-        found = None if seen is None else _parse(*seen)
-        if seen is None or found is None or found.released:
+        if seen is None or (found := _parse(*seen)).released:
             self._seen.pop(folder, None)
             return ("another process" if is_locked else "", "")
         if is_locked:
@@ -268,11 +268,8 @@ def _look(folder: Path) -> tuple[int, bytes] | None:
 def _terms(folder: Path) -> set[int]:
     """List the terms whose files are there."""
     with storing(folder):
-        names = [path.name for path in folder.glob("lease-*.json")]
-    found = {
-        int(one[1]) for name in names if (one := re.fullmatch(r"lease-(\d{6,18})\.json", name))
-    }
-    return {term for term in found if PATTERN.format(term) in names}
+        found = [NAME.fullmatch(path.name) for path in folder.glob("lease-*.json")]
+    return {int(one[1]) for one in found if one}
 
 
 def _create(folder: Path, holding: Holding) -> bool:

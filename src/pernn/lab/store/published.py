@@ -258,9 +258,8 @@ def evidence_folder() -> Path:
     `PERNN_EVIDENCE`, or `evidence` here; if there is none, what a wheel brought with it.
     """
     here = Path(os.environ.get(VARIABLE) or FOLDER)
-    return (
-        SHIPPED if VARIABLE not in os.environ and not here.is_dir() and SHIPPED.is_dir() else here
-    )
+    is_absent = VARIABLE not in os.environ and not here.is_dir()
+    return SHIPPED if is_absent and SHIPPED.is_dir() else here
 
 
 def where_published(folder: Path | None) -> str:
@@ -268,10 +267,10 @@ def where_published(folder: Path | None) -> str:
     if folder is None:
         return "published trials are not counted"
     there = counted(len(list_publications(folder)), "published sweep")
-    place = f"published trials are looked for in {folder.absolute()} (there: {there})"
-    if folder != SHIPPED and SHIPPED.is_dir():
-        return f"{place}, not in pernn's own ({SHIPPED}); {VARIABLE} names another folder"
-    return f"{place}; {VARIABLE} names another folder, such as `{FOLDER}` of a clone of pernn"
+    return (
+        f"published trials are looked for in {folder.absolute()} (there: {there}); {VARIABLE} "
+        f"names another folder, such as `{FOLDER}` of a clone of pernn"
+    )
 
 
 def list_publications(folder: Path) -> list[Path]:
@@ -345,8 +344,6 @@ def _reading(path: Path) -> Iterator[tuple[Any, dict[str, Any]]]:
     try:
         file, about = open_parquet(content)
         check_format(path, about, PUBLISHED_FORMAT)
-        if about["format"] < PUBLISHED_FORMAT:
-            raise CorruptError(f"{path}: published by an older version: publish into a new folder")
         yield file, about
     except (
         pa.ArrowException,
@@ -440,14 +437,13 @@ def read_registrations() -> dict[str, Registration]:
         VersionError: If a newer pernn wrote it.
     """
     paths = [path for folder in plan_folders() for path in sorted(folder.glob(f"*{PLAN_ENDING}"))]
-    return {path.name.removesuffix(PLAN_ENDING): _read_plan(path) for path in paths}
-
-
-def _read_plan(path: Path) -> Registration:
-    values = read_json(path, MAX_RESULT_BYTES)
-    check_format(path, values)
-    del values["format"]
-    try:
-        return Registration.load(values)
-    except ConfigError as error:
-        raise CorruptError(f"{path}: not a registered plan: {error}") from None
+    found = {}
+    for path in paths:
+        values = read_json(path, MAX_RESULT_BYTES)
+        check_format(path, values)
+        del values["format"]
+        try:
+            found[path.name.removesuffix(PLAN_ENDING)] = Registration.load(values)
+        except ConfigError as error:
+            raise CorruptError(f"{path}: not a registered plan: {error}") from None
+    return found

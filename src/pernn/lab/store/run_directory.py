@@ -6,7 +6,7 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -78,13 +78,8 @@ def check_values(model: type[BaseModel], values: Mapping[str, Any]) -> None:
         model.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        found: Any = values
-        key = ""
-        # The end of the place can name an alternative of the type, which is no key.
-        with suppress(KeyError, IndexError, TypeError):
-            for part in first["loc"]:
-                found, key = found[part], f"{key}.{part}"
-        raise ValueError(f"{key[1:]}: {first['msg']}, got {found!r:.40}") from None
+        key = ".".join(map(str, first["loc"]))
+        raise ValueError(f"{key}: {first['msg']}, got {first['input']!r:.40}") from None
 
 
 SPEC, ENVIRONMENT, RESULT = "spec.json", "environment.json", "result.json"
@@ -272,19 +267,12 @@ class RunDirectory:
 
         Returns:
             What was wrong with the file and is mended; empty if nothing was.
-
-        Raises:
-            CorruptError: If the state has no metrics.
         """
         path, wrong = self.path / METRICS, ""
         content = read_whole(path) if path.exists() else b""
-        metrics = state.get("metrics") if state else ""
-        if not isinstance(metrics, str):
-            raise CorruptError(f"{self.checkpoints.path}: a state without metrics")
-        before = metrics.encode()
+        before = state["metrics"].encode() if state else b""
         if not content.startswith(before):
-            what = "does not begin with" if path.exists() else "is missing, and with it"
-            wrong = f"{path} {what} the {len(before)} bytes that were measured before"
+            wrong = f"{path} lacks the {len(before)} bytes that were measured before"
         self._metrics_end = self._begin_metrics(before)
         return wrong
 
@@ -366,17 +354,16 @@ class RunDirectory:
     def read_result(self) -> dict[str, Any] | None:
         """Read the result, or `None` if there is none yet."""
         path = self.path / RESULT
+        values = read_json_if_any(path, MAX_RESULT_BYTES)
+        if values is None:
+            return None
+        check_format(path, values)
         try:
-            values = read_json_if_any(path, MAX_RESULT_BYTES)
-            if values is None:
-                return None
-            check_format(path, values)
             check_values(Result, values)
-        except (CorruptError, ValueError) as error:
-            what = str(error).removeprefix(f"{path}: ")
-            raise CorruptError(f"{path}: {what}: delete it to have it made anew") from None
+        except ValueError as error:
+            raise CorruptError(f"{path}: {error}") from None
         if values.get("fingerprint") != self.fingerprint:
-            raise CorruptError(f"{path}: not the result of run {self.fingerprint}: delete it")
+            raise CorruptError(f"{path}: not the result of run {self.fingerprint}")
         return values
 
 

@@ -33,14 +33,12 @@ class RunStatus:
         state: `running` while a process holds it; `stopped` if it can be taken up again.
         update: Newest checkpoint, or the end.
         reason: Why it diverged, failed, stopped or is damaged, or who on another host holds it.
-        event: The last event of its journal, where it is neither done nor running.
     """
 
     run: str
     state: RunState
     update: int = 0
     reason: str = ""
-    event: str = ""
 
 
 def read_status(root: Path, run: str) -> RunStatus:
@@ -69,12 +67,10 @@ def read_status(root: Path, run: str) -> RunStatus:
             since = datetime.fromtimestamp(beat).astimezone().isoformat(" ", "minutes")
             return RunStatus(run, "stopped", update, f"no sign of {lease.holder} since {since}")
         last = (directory.read_journal() or [{}])[-1]
-        event, reason = str(last.get("event", "")), one_line(str(last.get("reason", "")))
-        if event == "failed":
-            return RunStatus(run, "failed", update, reason, event)
-        return (
-            RunStatus(run, "stopped", update, reason, event) if begun else RunStatus(run, "waiting")
-        )
+        reason = one_line(str(last.get("reason", "")))
+        if last.get("event") == "failed":
+            return RunStatus(run, "failed", update, reason)
+        return RunStatus(run, "stopped", update, reason) if begun else RunStatus(run, "waiting")
     except (StoreError, OSError) as error:
         return RunStatus(run, "damaged", reason=str(error))
 

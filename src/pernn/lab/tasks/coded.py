@@ -69,6 +69,9 @@ class CodedReversal(SyntheticTask):
         code_size: Width of a code, even.
     """
 
+    network: ClassVar[Literal["coded"]] = "coded"
+    num_queries: ClassVar[int] = 0
+    """None: queries have codes, so they stand among the tokens."""
     codes: Kind
     code_size: int
 
@@ -77,16 +80,6 @@ class CodedReversal(SyntheticTask):
         """Return a task with codes beside its tokens."""
         parts = {field.name: getattr(plain, field.name) for field in fields(plain)}
         return cls(**parts, codes=codes, code_size=code_size)
-
-    @property
-    def network(self) -> Literal["coded"]:
-        """The sort of network."""
-        return "coded"
-
-    @property
-    def num_queries(self) -> int:
-        """None: queries have codes, so they stand among the tokens."""
-        return 0
 
     def draw_codes(
         self, stream: RandomStream, step: int, count: int, steps: int

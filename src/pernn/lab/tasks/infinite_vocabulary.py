@@ -2,14 +2,12 @@
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float32, Float64, UInt64
 from pydantic import Field
 
-from pernn.errors import ConfigError
 from pernn.lab.interfaces import Batch, Measurement, Predictions
 from pernn.lab.metrics import cosine_similarities
 
@@ -36,17 +34,10 @@ class Spherical:
     Args:
         dimension: Number of components, d.
 
-    Raises:
-        ConfigError: If there are fewer than two.
-
     Source: Box and Muller (1958); Morita (2024), version 1, appendix B.3.
     """
 
     dimension: int
-
-    def __post_init__(self) -> None:
-        if self.dimension < 2:
-            raise ConfigError(f"dimension must be at least 2, got {self.dimension}")
 
     @property
     def vocab_size(self) -> int:
@@ -136,27 +127,14 @@ class SphericalTask(SyntheticTask):
     """Vectors instead of ids, and the zero vector as the query."""
 
     steps_at_once: ClassVar[int] = 1
+    network: ClassVar[Literal["vector"]] = "vector"
+    extra_rows: ClassVar[tuple[str, ...]] = ()
     source: Spherical
-
-    @property
-    def network(self) -> Literal["vector"]:
-        """The sort of network."""
-        return "vector"
-
-    @property
-    def extra_rows(self) -> tuple[str, ...]:
-        """None: there is no embedding."""
-        return ()
 
     @property
     def words_per_token(self) -> int:
         """Number of random words behind one vector."""
         return self.source.num_draws
-
-    @cached_property
-    def _example(self) -> Batch:
-        """One sequence, for its shape: vectors without components cost nothing."""
-        return self.batch(np.zeros((1, self.longest, 0), dtype=np.float32))
 
 
 PERCENTS = tuple(range(0, 101, 5))

@@ -6,7 +6,6 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Int64, Shaped
 
-from pernn.errors import ConfigError
 from pernn.lab.interfaces import UNSCORED, Batch, Measurement, Predictions, Table
 from pernn.lab.metrics import (
     ascending_pair_share,
@@ -65,20 +64,11 @@ class SolvedOrStuck:
 
     Args:
         chance: Token accuracy of guessing.
-        tolerance: How far from 1 or from chance still counts, in [0, 1].
-
-    Raises:
-        ConfigError: If the two ranges overlap.
+        tolerance: How far from 1 or from chance still counts.
     """
 
     chance: float
     tolerance: float = 0.01
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.tolerance < (1 - self.chance) / 2:
-            raise ConfigError(
-                f"tolerance must lie in 0 … {(1 - self.chance) / 2:g}, got {self.tolerance}"
-            )
 
     def measure(self, predictions: Predictions, batch: Batch) -> Measurement:
         """Compare the token accuracy with 1 and with chance."""

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float32, Int64, UInt64
@@ -85,16 +85,8 @@ class DelayedAddition:
     vocab_size: int
 
     def targets(self, inputs: Inputs) -> Targets:
-        """Add the halves of every row.
-
-        Raises:
-            ConfigError: If there are no two halves.
-        """
-        half, odd = divmod(inputs.shape[1], 2)
-        if odd:
-            raise ConfigError(
-                f"delayed addition needs as many addends as tokens, got {inputs.shape[1]} in all"
-            )
+        """Add the halves of every row."""
+        half = inputs.shape[1] // 2
         sums: Targets = inputs[:, half - 1 :: -1] + inputs[:, half:]
         return sums % self.vocab_size
 
@@ -141,10 +133,6 @@ class Source(Protocol):
 class _Ids:
     vocab_size: int
 
-    def __post_init__(self) -> None:
-        if self.vocab_size < 2:
-            raise ConfigError(f"vocab_size must be at least 2, got {self.vocab_size}")
-
     def num_sequences(self, length: int) -> int:
         """Count the distinct sequences of a length."""
         return int(self.vocab_size**length)
@@ -152,11 +140,7 @@ class _Ids:
 
 @dataclass(frozen=True, kw_only=True)
 class Uniform(_Ids):
-    """Ids drawn uniformly and independently from 0 … vocab_size − 1.
-
-    Raises:
-        ConfigError: If there are fewer than two ids.
-    """
+    """Ids drawn uniformly and independently from 0 … vocab_size − 1."""
 
     def draw(self, words: Words) -> Inputs:
         """Map one random word to each id."""
@@ -175,23 +159,10 @@ class DualFrequency(_Ids):
         vocab_size: Number of token ids, K, an even number.
         rare_share: Probability that an id is Rare, in (0, 1).
 
-    Raises:
-        ConfigError: If the ids cannot be halved, or one half would never occur.
-
     Source: Morita (2024), section 2.2.
     """
 
     rare_share: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.vocab_size % 2:
-            raise ConfigError(
-                "vocab_size must be even, as one half of the ids is Frequent and the other Rare; "
-                f"got {self.vocab_size}"
-            )
-        if not 0 < self.rare_share < 1:
-            raise ConfigError(f"rare_share must lie between 0 and 1, got {self.rare_share}")
 
     def draw(self, words: Words) -> Inputs:
         """Map one random word to each id."""
@@ -214,9 +185,6 @@ class NonRepeating(_Ids):
     them. The L ranks and the L ids determine each other, so the K!/(K − L)! sequences are exactly
     as likely as the K!/(K − L)! combinations of ranks: uniform wherever `integers` is. Nothing of
     the size of the vocabulary is held in memory.
-
-    Raises:
-        ConfigError: If there are fewer than two ids.
     """
 
     def draw(self, words: Words) -> Inputs:
@@ -266,15 +234,7 @@ class Cued:
         return np.concatenate([ids, np.take_along_axis(ids, places, axis=1)], axis=1)
 
     def num_sequences(self, length: int) -> int:
-        """Count the distinct sequences of a length, the repeated id included.
-
-        Raises:
-            ConfigError: If there is no such sequence.
-        """
-        if length < 3:
-            raise ConfigError(
-                f"length must be at least 2 distinct ids and the repeated one, got {length} in all"
-            )
+        """Count the distinct sequences of a length, the repeated id included."""
         return self.source.num_sequences(length - 1) * (length - 2)
 
 
@@ -326,16 +286,9 @@ class HoldAndEmit(Feedback):
 
     Args:
         hold_time: Steps between the inputs and the answers; without any there is no HOLD row.
-
-    Raises:
-        ConfigError: If the time is negative.
     """
 
     hold_time: int
-
-    def __post_init__(self) -> None:
-        if self.hold_time < 0:
-            raise ConfigError(f"hold_time must be at least 0, got {self.hold_time}")
 
     @property
     def extra_rows(self) -> tuple[str, ...]:
@@ -391,9 +344,6 @@ class Length(Protocol):
         """Random words that decide a row's length, beside those of its ids."""
         return 0
 
-    def check(self, rule: Rule, source: Source, feedback: Feedback) -> None:
-        """Refuse parts that do not work with these lengths."""
-
     def cut(self, ids: Inputs, words: UInt64[np.ndarray, "batch words"], padding: int) -> Inputs:
         """Set the length of every row: ids beyond it become padding."""
         return ids
@@ -405,25 +355,14 @@ class Length(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Fixed(Length):
-    """Every input has the same length.
-
-    Raises:
-        ConfigError: If the length is not positive.
-    """
+    """Every input has the same length."""
 
     length: int
-
-    def __post_init__(self) -> None:
-        if self.length < 1:
-            raise ConfigError(f"length must be at least 1, got {self.length}")
 
     @property
     def possible(self) -> range:
         """The one length."""
         return range(self.length, self.length + 1)
-
-    def check(self, rule: Rule, source: Source, feedback: Feedback) -> None:
-        """Take any parts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -432,7 +371,8 @@ class UniformRange(Length):
 
     In a batch each sequence starts at step 1: inputs, then as many queries, then padding up to the
     steps of the longest. Queries are given as tokens, since they begin at different steps; padding
-    shows the query too, is never scored and comes last, so it changes nothing that is.
+    shows the query too, is never scored and comes last, so it changes nothing that is. Needed are
+    the feedback `Query`, a rule with one answer for each input, and a source other than `Cued`.
 
     Args:
         min_length: Shortest length.
@@ -447,6 +387,7 @@ class UniformRange(Length):
     min_length: int
     longest: int
     beyond: tuple[int, ...] = ()
+    num_draws: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         if not 1 <= self.min_length <= self.longest:
@@ -469,38 +410,6 @@ class UniformRange(Length):
     def tested(self) -> tuple[int, ...]:
         """Those of training, and those beyond."""
         return (*self.possible, *self.beyond)
-
-    @property
-    def num_draws(self) -> int:
-        """One word for the length."""
-        return 1
-
-    def check(self, rule: Rule, source: Source, feedback: Feedback) -> None:
-        """Refuse what does not keep its meaning when a sequence is shorter.
-
-        Raises:
-            ConfigError: If there is no query row to fill up with, the source's last id is special,
-                or the rule does not give one answer for each input.
-        """
-        if not isinstance(feedback, Query):
-            raise ConfigError(
-                "inputs of several lengths need the feedback Query: its row stands at steps that "
-                f"differ by sequence, and fills up the shorter ones; got {type(feedback).__name__}"
-            )
-        if isinstance(source, Cued):
-            raise ConfigError(
-                "inputs of several lengths cannot come from Cued: a shorter sequence would lose "
-                "the repeated id at its end"
-            )
-        try:
-            num_answers = rule.targets(np.zeros((1, 2), dtype=np.int64)).shape[1]
-        except ConfigError:
-            num_answers = None
-        if num_answers != 2:
-            raise ConfigError(
-                "inputs of several lengths need a rule with one answer for each input, whatever "
-                f"their number; {type(rule).__name__} has not"
-            )
 
     def cut(self, ids: Inputs, words: UInt64[np.ndarray, "batch words"], padding: int) -> Inputs:
         """Draw a length for every row, and pad beyond it."""

@@ -33,14 +33,9 @@ class NewAndMixed(Distinct):
         """Refuse a task without that many sequences of new ids.
 
         Raises:
-            ConfigError: If there are not enough, or no known and no new ids.
+            ConfigError: If there are not enough.
         """
-        if not 0 < self.num_known < task.vocab_size:
-            raise ConfigError(
-                f"num_known must lie in 1 … {task.vocab_size - 1} of {task.vocab_size} ids, "
-                f"got {self.num_known}"
-            )
-        possible = (task.vocab_size - self.num_known) ** task.longest
+        possible = max(0, task.vocab_size - self.num_known) ** task.longest
         if self.num_held_out > possible:
             raise ConfigError(
                 f"num_held_out must lie in 1 … {possible:,}: only {possible:,} sequences of "

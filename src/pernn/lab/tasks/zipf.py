@@ -10,7 +10,6 @@ import numpy as np
 from jaxtyping import Float64
 from pydantic import Field
 
-from pernn.errors import ConfigError
 from pernn.lab.interfaces import Batch, Measurement, Predictions, Table
 from pernn.randomness import uniform
 
@@ -33,20 +32,10 @@ class Zipf:
     Args:
         vocab_size: Number of token ids, K.
         exponent: 0 for ids that are equally likely.
-
-    Raises:
-        ConfigError: If there are fewer than two ids, or frequent ids would be the rarer ones.
     """
 
     vocab_size: int
     exponent: float
-
-    def __post_init__(self) -> None:
-        if self.vocab_size < 2 or self.exponent < 0:
-            raise ConfigError(
-                "vocab_size must be at least 2 and exponent at least 0, got "
-                f"{self.vocab_size} and {self.exponent}"
-            )
 
     @cached_property
     def bounds(self) -> Float64[np.ndarray, " ids"]:

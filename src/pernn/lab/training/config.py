@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from pernn.lab.config import Config
 
@@ -25,7 +25,6 @@ class Preset:
         clip_norm: Largest global gradient norm; no clipping if absent.
         layout: Order of the sinusoidal features.
         rare_share: Probability of a Rare token in the dual-frequency task.
-        text_rules: What of a text is used and scored in language modelling.
     """
 
     betas: tuple[float, float]
@@ -33,26 +32,11 @@ class Preset:
     clip_norm: float | None
     layout: Literal["interleaved", "halves"]
     rare_share: float
-    text_rules: PresetName
 
 
 PRESETS: dict[PresetName, Preset] = {
-    "as-run": Preset(
-        betas=(0.9, 0.98),
-        epsilon=1e-9,
-        clip_norm=1.0,
-        layout="halves",
-        rare_share=1 / 8,
-        text_rules="as-run",
-    ),
-    "as-written": Preset(
-        betas=(0.9, 0.999),
-        epsilon=1e-8,
-        clip_norm=None,
-        layout="interleaved",
-        rare_share=1 / 4,
-        text_rules="as-written",
-    ),
+    "as-run": Preset((0.9, 0.98), 1e-9, 1.0, "halves", 1 / 8),
+    "as-written": Preset((0.9, 0.999), 1e-8, None, "interleaved", 1 / 4),
 }
 
 
@@ -105,15 +89,6 @@ class TrainingConfig(Config):
     encoding_schedule: EncodingSchedule = "always"
     optimizer: Optimizer = "adam"
     frozen_embedding: bool = False
-
-    @model_validator(mode="after")
-    def _has_pieces(self) -> "TrainingConfig":
-        if self.micro_batch is not None and self.micro_batch > self.batch_size:
-            raise ValueError(
-                f"micro_batch is invalid: expected at most batch_size {self.batch_size}, got "
-                f"{self.micro_batch}"
-            )
-        return self
 
     @property
     def kept_interval(self) -> int:

@@ -66,32 +66,21 @@ def limit_gpu_memory(device: str, share: float) -> None:
         torch.cuda.set_per_process_memory_fraction(share, chosen.index)
 
 
-# Options of glibc's mallopt, by its header.
-TRIM_THRESHOLD, TOP_PAD, MMAP_THRESHOLD = -1, -2, -3
-HEAP_SETTINGS = {
-    # Blocks of any size come from the heap, which is neither cut back nor grown in small steps.
-    MMAP_THRESHOLD: 2**30,
-    TRIM_THRESHOLD: 2**31 - 1,
-    TOP_PAD: 2**26,
-}
+# Blocks of any size come from the heap, which is neither cut back nor grown in small steps: by
+# glibc's header M_MMAP_THRESHOLD, M_TRIM_THRESHOLD, M_TOP_PAD.
+HEAP_SETTINGS = {-3: 2**30, -1: 2**31 - 1, -2: 2**26}
 
 
-def keep_freed_memory() -> bool:
+def keep_freed_memory() -> None:
     """Make the C library keep freed blocks in this process.
 
     By default glibc hands large blocks back to the system as soon as they are freed; an update then
     spends more time on having them zeroed again than on some of its phases. The price is that the
-    process keeps the most memory that it ever needed.
-
-    Returns:
-        Whether the C library could be told; only glibc can.
+    process keeps the most memory that it ever needed. Only glibc can be told.
     """
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (OSError, AttributeError):
-        return False
-    told = [mallopt(option, value) for option, value in HEAP_SETTINGS.items()]
-    return all(told)
+    if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):
+        for option, value in HEAP_SETTINGS.items():
+            mallopt(option, value)
 
 
 @contextmanager

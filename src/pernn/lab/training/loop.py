@@ -1,6 +1,7 @@
 """The training loop: one update after another, events in between."""
 
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -61,35 +62,20 @@ def advance(
         try:
             update(batch)
         except RuntimeError as error:
-            if not ran_out_of_memory(error):
+            # An error in a recording stands before that which it comes from.
+            if not re.search("out of memory|allocate memory", f"{error} {error.__context__}"):
                 raise
-            raise MachineError(_remedy(config, device)) from error
+            raise MachineError(
+                f"out of memory on {device}: set training.micro_batch below "
+                f"{config.micro_batch or config.batch_size} sequences at a time (the results are "
+                "the same up to rounding), or run fewer trials on it at once (--jobs)"
+            ) from error
         if state.update == first + 1 and not torch.equal(generator, torch.get_rng_state()):
             raise ConfigError(
                 "the core, the encoding or the task draws from PyTorch's global generator in "
                 "training, so no trial could be repeated: draw from `generator` in `build`"
             )
         yield from _events(state, stream, config, device)
-
-
-def ran_out_of_memory(error: BaseException | None) -> bool:
-    """Return whether an error comes from a lack of memory."""
-    while error is not None:
-        if isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
-
-
-def _remedy(config: TrainingConfig, device: torch.device) -> str:
-    size = config.micro_batch or config.batch_size
-    smaller = (
-        f"set training.micro_batch={size // 2} (now {size} sequences at a time; the results are "
-        "the same up to rounding)"
-        if size > 1
-        else "choose a smaller core.hidden_size or task.length"
-    )
-    return f"out of memory on {device}: {smaller}, or run fewer trials on it at once (--jobs)"
 
 
 def _events(
@@ -102,10 +88,9 @@ def _events(
         loss, norm, right = (state.sums / count).tolist()
         for what, value in (("loss", loss), ("gradient's norm", norm)):
             if not math.isfinite(value):
-                first = update - count + 1
-                own = "; or a part of your own gives no finite numbers" if first == 1 else ""
                 raise TrialError(
-                    f"the {what} became {value} within updates {first}–{update}: {REMEDY}{own}"
+                    f"the {what} became {value} within updates {update - count + 1}–{update}: "
+                    f"{REMEDY}"
                 )
         state.sums.zero_()
         rate = learning_rate(update, config)
@@ -114,7 +99,7 @@ def _events(
             values["token_accuracy"] = right
         yield Measured(update, "train", values)
     if update % config.evaluation_interval == 0 and not last:
-        found = evaluate(state.network, stream, device, config.precision)
+        found = evaluate(state.model, stream, device, config.precision)
         if not math.isfinite(found.metrics["loss"]):
             raise TrialError(f"the held-out loss is not finite after update {update}: {REMEDY}")
         yield Measured(update, "test", dict(found.metrics))

@@ -63,26 +63,14 @@ class DeviceBatch:
             total = np.float32(max(1, num_targets or count))
             weights, share = _move(mask.astype(np.float32) / total, device), 1.0
             targets = np.where(mask, targets, 0)
-        return cls(
-            _move(batch.tokens, device),
-            _move(targets, device),
-            batch.num_queries,
-            batch.targets.shape[1],
-            rows,
-            weights,
-            share,
-        )
+        tokens, wanted = _move(batch.tokens, device), _move(targets, device)
+        return cls(tokens, wanted, batch.num_queries, batch.targets.shape[1], rows, weights, share)
 
     @property
     def shape(self) -> tuple[object, ...]:
         """The shape that batches of one recording share."""
-        return (
-            self.tokens.shape,
-            self.num_queries,
-            self.num_scored,
-            self.weights is None,
-            self.share,
-        )
+        sizes = self.tokens.shape, self.num_queries, self.num_scored
+        return *sizes, self.weights is None, self.share
 
     def tensors(self) -> list[Tensor]:
         """Return everything that lies on the device."""
@@ -124,15 +112,10 @@ def batch_loss(network: LinearOutput, shown: DeviceBatch) -> Loss:
 
     Of a piece of a batch both are what it adds to the batch's.
     """
-    loss, right = _loss_of(network, shown)
-    return (loss, right) if shown.share == 1 else (loss * shown.share, right * shown.share)
-
-
-def _loss_of(network: LinearOutput, shown: DeviceBatch) -> Loss:
     targets, weights, layer = shown.targets, shown.weights, network.output_layer
     states = network.states(shown.tokens, shown.num_queries, num_scored=shown.num_scored)
     if targets.is_floating_point():
-        loss = losses(layer(states), targets).mean()
+        loss = losses(layer(states), targets).mean() * shown.share
         return loss, torch.full_like(loss, torch.nan)
     # Time first, as the states lie in memory.
     states = states.transpose(0, 1).flatten(0, 1)
@@ -141,7 +124,8 @@ def _loss_of(network: LinearOutput, shown: DeviceBatch) -> Loss:
     else:
         targets = targets.t().flatten()
     weights = None if weights is None else weights.t().flatten()
-    return linear_cross_entropy(states, layer.weight, layer.bias, targets, weights)
+    loss, right = linear_cross_entropy(states, layer.weight, layer.bias, targets, weights)
+    return loss * shown.share, right * shown.share
 
 
 def losses(outputs: Outputs, targets: Targets) -> Float[Tensor, "*rows"]:

@@ -12,7 +12,6 @@ from jaxtyping import Shaped
 from torch import Tensor, nn
 
 from pernn.errors import CorruptError, TrialError
-from pernn.lab.interfaces import LinearOutput
 
 from .config import Optimizer, Preset
 
@@ -21,6 +20,8 @@ REMEDY = "lower training.learning_rate or clip gradients (preset as-run)"
 Arrays = dict[str, Shaped[np.ndarray, "..."]]
 Tensors = list[Tensor]
 MOMENTUM = 0.9
+PLAIN: dict[str, Any] = {"weight_decay": 0.0, "amsgrad": False, "maximize": False}
+"""What is asked of Adam's kernel beside its own numbers."""
 
 
 class Descent(ABC):
@@ -126,33 +127,8 @@ class FusedAdam(Descent):
         """Change parameters by both moments."""
         first, second, steps = moments
         torch._foreach_add_(steps, 1)
-        torch._fused_adam_(
-            trained,
-            grads,
-            first,
-            second,
-            [],
-            steps,
-            lr=self.rate,
-            beta1=self.betas[0],
-            beta2=self.betas[1],
-            weight_decay=0.0,
-            eps=self.eps,
-            amsgrad=False,
-            maximize=False,
-        )
-
-
-def make_optimizer(kind: Optimizer, parameters: Iterable[nn.Parameter], preset: Preset) -> Descent:
-    """Return what changes parameters."""
-    match kind:
-        case "sgd" | "sign":
-            return Momentum(parameters, takes_signs=kind == "sign")
-        case "adam_0.999":
-            betas = preset.betas[0], 0.999
-            return FusedAdam(parameters, betas=betas, eps=preset.epsilon)
-        case "adam":
-            return FusedAdam(parameters, betas=preset.betas, eps=preset.epsilon)
+        options = {**PLAIN, "beta1": self.betas[0], "beta2": self.betas[1], "eps": self.eps}
+        torch._fused_adam_(trained, grads, first, second, [], steps, lr=self.rate, **options)
 
 
 @dataclass
@@ -160,13 +136,13 @@ class TrainState:
     """The state that an update changes.
 
     Attributes:
-        model: The network, on its device.
+        model: The network, a module and a `LinearOutput`, on its device.
         optimizer: What changes its trainable parameters.
         sums: Sums since the last log line: loss, gradient norm, share of right answers.
         update: Number of updates done.
     """
 
-    model: nn.Module
+    model: Any
     optimizer: Descent
     sums: Tensor
     update: int = 0
@@ -175,19 +151,12 @@ class TrainState:
     def fresh(cls, model: nn.Module, preset: Preset, optimizer: Optimizer = "adam") -> "TrainState":
         """Start training a model under a preset."""
         trainable = [p for p in model.parameters() if p.requires_grad]
-        made = make_optimizer(optimizer, trainable, preset)
         sums = torch.zeros(3, dtype=torch.float64, device=trainable[0].device)
-        return cls(model, made, sums)
-
-    @property
-    def network(self) -> LinearOutput:
-        """The model by what training asks of it."""
-        return cast(LinearOutput, self.model)
-
-    @property
-    def parameters(self) -> list[nn.Parameter]:
-        """The network that is trained."""
-        return self.optimizer.parameters
+        if optimizer in ("sgd", "sign"):
+            return cls(model, Momentum(trainable, takes_signs=optimizer == "sign"), sums)
+        first, second = preset.betas
+        betas = first, 0.999 if optimizer == "adam_0.999" else second
+        return cls(model, FusedAdam(trainable, betas=betas, eps=preset.epsilon), sums)
 
     def _moments(self) -> dict[str, Tensor]:
         return {
@@ -205,8 +174,7 @@ class TrainState:
     def dump(self) -> Arrays:
         """Return every tensor by a flat name, on the CPU."""
         tensors = {**self._moments(), "sums": self.sums}
-        rest = {name: value.detach().cpu().numpy() for name, value in tensors.items()}
-        return {**self.weights(), **rest}
+        return self.weights() | {n: value.detach().cpu().numpy() for n, value in tensors.items()}
 
     def check(self, arrays: Arrays) -> None:
         """Check that what `dump` returned can be resumed from.
@@ -215,30 +183,23 @@ class TrainState:
             TrialError: If a weight, a moment, or a loss since the last log line is not finite.
         """
         # The third sum is NaN by design where nothing can be right (vectors).
-        sums = {"the loss": arrays["sums"][0], "the gradient's norm": arrays["sums"][1]}
-        found = {**sums, **{name: a for name, a in arrays.items() if name != "sums"}}
+        found = arrays | {"sums": arrays["sums"][:2]}
         odd = next((name for name, values in found.items() if not np.isfinite(values).all()), None)
         if odd is not None:
-            raise TrialError(f"{odd} is not finite after update {self.update}: {REMEDY}")
+            raise TrialError(
+                f"the state ({odd}) is not finite after update {self.update}: {REMEDY}"
+            )
 
     def restore(self, arrays: Mapping[str, Shaped[np.ndarray, "..."]], update: int) -> None:
         """Load what `dump` returned after that many updates.
 
         Raises:
-            CorruptError: If names, shapes or types are not those of this model.
+            CorruptError: If names are not those of this model.
         """
         model, moments = self.model.state_dict(), self._moments()
-        own = {f"model.{name}": value for name, value in model.items()} | moments
         tensors = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
-        expected, found = (
-            {name: (value.shape, value.dtype) for name, value in some.items()}
-            for some in ({**own, "sums": self.sums}, tensors)
-        )
-        if found != expected:
-            odd = sorted(
-                n for n in found.keys() | expected.keys() if found.get(n) != expected.get(n)
-            )
-            raise CorruptError(f"checkpoint does not fit the model: {', '.join(odd[:5])}")
+        if odd := tensors.keys() ^ {"sums", *moments, *(f"model.{name}" for name in model)}:
+            raise CorruptError(f"checkpoint does not fit the model: {', '.join(sorted(odd)[:5])}")
         self.model.load_state_dict({name: tensors[f"model.{name}"] for name in model})
         for name, kept in moments.items():
             # In place: whole updates and recordings keep these tensors.

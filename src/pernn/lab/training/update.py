@@ -110,14 +110,14 @@ class Update:
         loss, right = (
             found[0] if len(found) == 1 else (sum(parts) for parts in zip(*found, strict=True))
         )
-        norm = clip_gradients(state.parameters, self.clip_norm)
+        norm = clip_gradients(state.optimizer.parameters, self.clip_norm)
         state.optimizer.step()
         state.sums += torch.stack([loss, norm, right])
 
     def _add_gradients(self, shown: DeviceBatch) -> tuple[Tensor, Tensor]:
         watch, self._watch = self._watch, nullcontext()
         with rounding(self.config.precision, self.device), watch:
-            loss, right = batch_loss(self.state.network, shown)
+            loss, right = batch_loss(self.state.model, shown)
         torch.autograd.backward(loss)
         return loss.detach(), right
 
@@ -136,7 +136,7 @@ def find_usual(
     num_queries: int = 0,
 ) -> UsualNetwork | None:
     """Return the network's parts for whole updates, or `None`."""
-    find = getattr(state.network, "usual", None)
+    find = getattr(state.model, "usual", None)
     if find is None or config.precision != "fp32" or config.micro_batch is not None:
         return None
     if not has_whole_updates(device) or not isinstance(state.optimizer, FusedAdam):
@@ -222,7 +222,7 @@ class RecordedUpdate(Update):
 
     def _changing(self) -> list[Tensor]:
         """Everything that an update changes: weights, moments, step counts, sums."""
-        parameters = self.state.parameters
+        parameters = self.state.optimizer.parameters
         moments = self.state.optimizer.moments(parameters)
         return [*(one.data for one in parameters), *chain(*moments), self.state.sums]
 
