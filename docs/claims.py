@@ -27,7 +27,7 @@ from pernn.lab.experiments import (
     Sooner,
     Where,
     find_experiment,
-    pace_column,
+    is_pace,
 )
 from pernn.lab.reports.texts import markdown_table
 
@@ -88,7 +88,8 @@ def _row(claim: Claim) -> tuple[str, ...]:
 def describe(predicate: Predicate) -> tuple[str, str]:
     """Return what must hold of the records, and what would contradict it, each as a phrase."""
     what = f"`{predicate.metric}`"
-    if predicate.metric.startswith(pace_column("")) and not isinstance(predicate, Sooner):
+    compares = isinstance(predicate, Differs | DiffersMore | Equivalent | Grows)
+    if compares and is_pace(predicate.metric):
         what = f"log2 of {what}"
     match predicate:
         case AtLeast() | AtMost():

@@ -18,7 +18,7 @@ from xml.etree import ElementTree as ET
 
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / "build" / "site"
-LEFT_OUT = ("*.html", "*.py", "__pycache__", "*.csv", "*.lock.json", "claims.json", "table.md")
+LEFT_OUT = ("*.html", "*.py", "__pycache__", "*.csv", "*.lock.json", "claims.json")
 """Programs, and tables for programs: on the site only if a page links to them."""
 FOR_REFERENCE = {"claims.md", "pace.md", "plan.md", "predicted.md", "CHANGELOG.md"}
 """Long pages that the search leaves out, as it does those of sweeps and plans."""

@@ -77,7 +77,7 @@ from pernn.lab.cores import CORES
 with own_parts_off():
     CORES.find("pernn.lab.reference:TransformerConfig")
 """
-REPORTING = "from pernn.lab.reports import judge, write_report"
+REPORTING = "from pernn.lab.reports import Report, judge_all"
 LIGHT = [
     ("import pernn, pernn.errors, pernn.encodings, pernn.cores", {"torch"}),
     ("import pernn.lab.config", {"torch"}),

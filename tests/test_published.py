@@ -100,7 +100,7 @@ def test_verdicts_on_pages_are_what_the_records_give():
     assert re.fullmatch("Of 153 claims of the paper: .*56 not run", of_paper)
     assert re.fullmatch("Of 189 claims of our own: .*52 in other settings.", own)
     expected = (PAGES / "expectations.json").read_text()
-    page = predicted_and_found(expected, studies, plans=read_registrations())
+    page = predicted_and_found(expected, studies, read_registrations())
     assert page == (PAGES / "predicted.md").read_text()
 
 

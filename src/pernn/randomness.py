@@ -59,9 +59,9 @@ class RandomStream:
         bits = np.random.Philox(key=self._key, counter=counter)  # type: ignore[attr-defined]
         return bits.random_raw(count)
 
-    def seed_word(self, step: int = 0) -> int:
+    def seed_word(self) -> int:
         """Return one 63-bit number to seed another generator with."""
-        return int(self.words(step, 1)[0] >> np.uint64(1))
+        return int(self.words(0, 1)[0] >> np.uint64(1))
 
 
 def uniform(words: UInt64[np.ndarray, "..."]) -> Float64[np.ndarray, "..."]:

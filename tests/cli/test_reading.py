@@ -189,15 +189,6 @@ def test_curves_and_the_page_of_all(results, tmp_path):
     assert '<table id="scorecard" class="claims">' in page.read_text()
 
 
-def test_export_takes_no_address(results, tmp_path):
-    address = "ftp://me:secret@host/b.csv"
-    refused = call("export", "study-demo", "-o", address, "-r", results, cwd=tmp_path)
-    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
-    assert "not an address" in refused.stderr
-    assert "secret" not in refused.stderr
-    assert not list(tmp_path.iterdir())
-
-
 def test_trials_of_no_sweep_are_listed_reported_and_exported(tmp_path, one_format):
     analysed = spec(5).override({"analysis": {"num_per_condition": 4}})
     for seed in range(3):

@@ -16,7 +16,7 @@ from pernn.errors import TrialError
 from pernn.lab import runs
 from pernn.lab.experiments import find_experiment
 from pernn.lab.interfaces import Predictions
-from pernn.lab.reports import write_report
+from pernn.lab.reports import Report
 from pernn.lab.runners.worker import LOG
 from pernn.lab.runs import execute
 from pernn.lab.store import FORMAT, RunDirectory, Sweep, request_pause, save_sweep
@@ -58,7 +58,7 @@ def results(tmp_path_factory):
     over_time = replace(experiment.figure, x="update", x_base=None, table="by_update")
     experiment = replace(experiment, more_figures={"over_time": over_time})
     records = [one.row() for one in gather(root, sweep.runs)]
-    write_report(experiment, "demo", records, [SPEC], folder, "pernn run")
+    Report(experiment, "demo", records, [SPEC], "pernn run").write(folder)
     request_pause(root, sweep.name)
     (root / LOG).touch()  # by the runner of processes, which is not needed here
     return root

@@ -13,7 +13,7 @@ import pytest
 
 from pernn.lab.config import flatten
 from pernn.lab.experiments import CATALOGUE, PLANNED, find_experiment, first_seeds, names_of, trials
-from pernn.lab.reports import write_report
+from pernn.lab.reports import Report
 from pernn.lab.runners import InlineRunner
 from pernn.lab.trials import gather
 
@@ -130,6 +130,14 @@ def test_every_claim_is_about_trials_of_some_scale(experiment):
             assert set(claim.predicate.required) <= {spec[column] for spec in chosen}, claim.name
 
 
+@pytest.mark.parametrize("experiment", ALL, ids=lambda one: one.name)
+def test_every_number_that_decides_has_an_origin(experiment):
+    none = {"margin": 0, "factor": 1, "threshold": None, "tolerance": None}
+    for one in (vars(claim.predicate) for claim in experiment.claims):
+        decides = [name for name in none if one.get(name, none[name]) != none[name]]
+        assert all(one[f"{name}_origin"] for name in decides)
+
+
 @pytest.fixture(scope="module")
 def page():
     """The program that makes the page of claims."""
@@ -238,9 +246,8 @@ def test_a_miniature_goes_from_specs_to_figure_and_verdicts(experiment, tmp_path
     runs = [spec.fingerprint() for spec in chosen]
     records = [one.row() for one in gather(tmp_path, runs, on_warning=pytest.fail)]
     assert len(records) == len(chosen)
-    report = write_report(
-        experiment, "demo", records, chosen, tmp_path / "report", "command", formats=("svg",)
-    )
+    report = Report(experiment, "demo", records, chosen, "command", formats=("svg",))
+    report.write(tmp_path / "report")
     assert all(path.stat().st_size for path in report.paths)
     judged = {verdict.verdict for verdict in report.verdicts}
     # A claim that names a setting which was shrunk is about none of these trials.

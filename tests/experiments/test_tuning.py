@@ -122,16 +122,10 @@ def test_what_is_no_grid_is_refused(text):
         read_grid(text)
 
 
-def test_too_many_values_are_refused():
-    with pytest.raises(ConfigError, match=r"999 values from 1\.0 to 1\.01 are too many"):
-        read_grid("1:1.01:999")
-
-
 @pytest.mark.parametrize(
     ("name", "changes", "message"),
     [
         ("vocabulary_size", {"~training.rate": "1:2:3"}, "training.rate"),
-        ("vocabulary_size", {PATH: "1:2:3", "~seed": "1:2:3"}, "--tune takes one setting"),
         ("vocabulary_size", {PATH: "1:2:3", "seed": [111, 1009]}, "1009 chooses settings"),
         ("learning_rate", {PATH: "1:2:3"}, "its claims choose a setting already"),
         ("gradient_stability", {PATH: "1:2:3"}, "its first metric is similarity"),

@@ -11,6 +11,7 @@ from pernn.lab.experiments import (
     LimitNear,
     Place,
 )
+from pernn.lab.reports import judge_all
 from reports.trials import ENCODING, SEEDS, trial
 
 Cells = dict[int, list[float]]
@@ -28,6 +29,11 @@ def around(*means):
 
 def claim(predicate, **more):
     return Claim("name", "statement", Place("v3", "Fig. 2"), predicate, **more)
+
+
+def judge(about, *what):
+    """Judge a claim alone."""
+    return judge_all([about], *what)[0]
 
 
 def grid(cells, code="sinusoidal", **more):

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from pernn.lab.reports import draw_curves, write_report, write_study
+from pernn.lab.reports import Report, draw_curves, write_study
 from reports.test_page import CLAIMS
 from reports.test_study import chapter
 from reports.trials import curves, experiment, planned, trials
@@ -72,15 +72,9 @@ def test_axe_finds_nothing_serious_on_the_study(page):
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_nothing_serious_on_a_report(browser, theme, tmp_path):
-    made = write_report(
-        experiment(claims=CLAIMS),
-        "demo",
-        trials(),
-        planned(),
-        tmp_path,
-        "pernn run x",
-        formats=("svg",),
-    )
+    about = experiment(claims=CLAIMS)
+    made = Report(about, "demo", trials(), planned(), "pernn run x", formats=("svg",))
+    made.write(tmp_path)
     page = browser.new_page(color_scheme=theme)
     page.goto(made.page.as_uri())
     page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")

@@ -20,9 +20,10 @@ from pernn.lab.experiments import (
 from pernn.lab.experiments.grids import RATE, VALIDATION_SEEDS
 from pernn.lab.experiments.learning_rate import RATES
 from pernn.lab.experiments.tuning import over_values
-from pernn.lab.reports import Report, draw, judge
+from pernn.lab.reports import draw
 from pernn.lab.reports.forms import OWN_BEST
 from pernn.lab.reports.texts import footer
+from reports.cases import judge
 from reports.trials import ENCODING, SEEDS, experiment, trial
 
 BEST = {"none": 1e-2, "sinusoidal": 3e-3}
@@ -112,29 +113,6 @@ def test_a_figure_rings_what_is_chosen_and_tells_what_is_judged(contrast):
     assert said.endswith(
         "seeds 1009, 2003, 3001 choose, and are shown only where there are no others"
     )
-
-
-def test_trials_at_values_that_were_not_chosen_are_not_missed():
-    about = find_experiment("tuned_vocabulary_size")
-    planned = trials(about, "demo")
-    found = [
-        {
-            **flatten(one.dump()),
-            "run": one.fingerprint(),
-            "token_accuracy": one.training.learning_rate,
-        }
-        for one in planned
-        if one.seed in VALIDATION_SEEDS or one.training.learning_rate == 0.01
-    ]
-    assert [one[RATE] for one in found if one["seed"] == SEEDS[0]]
-    progress = [
-        Report(about, "demo", some, planned, "command", formats=()).progress
-        for some in (found, found[1:], found[:-1], [])
-    ]
-    assert progress[0].endswith(
-        "finished: enough for all claims, as the others are at values that were not chosen"
-    )
-    assert all(one.endswith(": this report is incomplete") for one in progress[1:])
 
 
 def test_trials_that_choose_are_not_missed():

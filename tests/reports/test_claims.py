@@ -8,11 +8,10 @@ import pytest
 from scipy.stats import ttest_1samp
 
 from pernn.errors import ConfigError
-from pernn.lab.experiments import PLANNED, Differs, Equivalent, EveryTrial, Grows, Place
+from pernn.lab.experiments import Differs, Grows, Place
 from pernn.lab.experiments.predicates import with_primary
 from pernn.lab.reports import (
     bootstrap_interval,
-    judge,
     judge_all,
     judge_experiment,
 )
@@ -26,6 +25,7 @@ from reports.cases import (
     every_trial,
     grid,
     grows,
+    judge,
     limit_near,
     pairs,
 )
@@ -239,20 +239,6 @@ def test_competing_trials_are_refused(about):
     records = pairs({4: [0.1, 0.2], 8: [0.1, 0.2]})
     with pytest.raises(ConfigError, match="two trials"):
         judge(about, records * 2)
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: Differs("m", {}, ENCODING, "k", margin=0.1),
-        lambda: Equivalent("m", {}, ENCODING, "k", PLANNED, 0.0, "ours"),
-        lambda: Equivalent("m", {}, ENCODING, "k", PLANNED, 0.1, ""),
-        lambda: EveryTrial("m", {}, "k", PLANNED, (), 0.1, "ours"),
-    ],
-)
-def test_a_margin_has_an_origin_and_a_size(make):
-    with pytest.raises(ConfigError, match="is invalid: expected"):
-        make()
 
 
 def test_a_verdict_is_plain_json():

@@ -34,11 +34,10 @@ def test_the_test_tries_all_signs():
     signs = np.array(list(product((1, -1), repeat=len(VALUES))))
     means = np.abs(signs @ VALUES)
     expected = np.mean(means >= np.abs(np.sum(VALUES)) - 1e-12)
-    assert sign_flip_test(VALUES) == (pytest.approx(expected), True)
-    assert sign_flip_test([1.0, 1.1, 1.2]) == (0.25, True)
-    assert sign_flip_test([0.0, 0.0]) == (1.0, True)
+    assert sign_flip_test(VALUES) == pytest.approx(expected)
+    assert sign_flip_test([1.0, 1.1, 1.2]) == 0.25
+    assert sign_flip_test([0.0, 0.0]) == 1.0
     many = [0.1 * number for number in range(-3, 21)]
-    assert sign_flip_test(many).is_exact is False
     assert sign_flip_test(many) == sign_flip_test(many[::-1])
 
 
@@ -108,8 +107,8 @@ def test_what_has_no_partner_is_counted():
 @pytest.mark.parametrize(
     ("records", "said"),
     [
-        (trials(("gru",), (4,), (111,)), "at least 2 pairs .* encoding.kind alone, got 1"),
-        (trials(("gru",), (4, 8), (111,)), "at least 2 seeds of a cell, got 2 pairs in 2 cells"),
+        (trials(("gru",), (4,), (111,)), "2 pairs .* encoding.kind alone, got 1 pair in 1 cell"),
+        (trials(("gru",), (4, 8), (111,)), "a cell with at least 2 pairs .* 2 pairs in 2 cells"),
         ([*trials(("gru",), (4,)), *trials(("gru",), (4,))], "two trials at seed = 111"),
     ],
 )
@@ -156,7 +155,7 @@ def test_a_setting_that_only_one_side_gives_is_not_mixed_in(extra, with_it):
     )
 
 
-def test_what_a_kind_cannot_have_belongs_to_the_kinds_that_are_compared():
+def test_what_a_part_lacks_may_differ_where_kinds_are_compared():
     learned = {"encoding.kind": "learned", "encoding.normalize": True}
     cores = {"core.kind": "s4d", "core.state_size": 64}
     task = {
@@ -170,7 +169,7 @@ def test_what_a_kind_cannot_have_belongs_to_the_kinds_that_are_compared():
         both = [*records, *(one | extra | {"run": f"{one['run']}b"} for one in records)]
         kind = next(iter(extra))
         sides = [select(f"{kind}={one}", both) for one in (extra[kind], records[0][kind])]
-        assert compare(*sides, "token_accuracy").pairs.differing == (kind,)
+        assert compare(*sides, "token_accuracy").pairs.differing == tuple(sorted(extra))
 
 
 @pytest.mark.parametrize(
@@ -221,21 +220,6 @@ def test_sweeps_are_compared_by_what_no_trial_of_both_shares():
     assert again.pairs.num_unpaired == (len(alike), 0)
 
 
-def test_widths_that_follow_the_state_may_differ_with_it():
-    records = [{**r, "embedding_size": 128, "encoding.size": 128} for r in trials(("gru",), (4,))]
-    wide = [
-        {**r, "run": f"w{r['run']}", "core.hidden_size": 64, "embedding_size": 64}
-        | {"encoding.size": 64}
-        for r in records
-    ]
-    texts = ("core.hidden_size=64", "core.hidden_size=128")
-    found = compare(*(select(text, [*records, *wide]) for text in texts), "loss")
-    assert found.pairs.differing == ("core.hidden_size", "embedding_size", "encoding.size")
-    fixed = [{**r, "embedding_size": 32} for r in wide]
-    with pytest.raises(ConfigError, match="A and B differ in embedding_size too"):
-        compare(*(select(text, [*records, *fixed]) for text in texts), "loss")
-
-
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     """Two cores, five seeds each, in a sweep and without one."""
@@ -246,16 +230,12 @@ def results(tmp_path_factory):
     return root
 
 
-def test_the_verb_prints_a_table_json_and_a_page(results, tmp_path):
-    page = tmp_path / "page.html"
+def test_the_verb_prints_a_table_and_json(results, tmp_path):
     words = ("compare", "core.kind=gru", "core.kind=lstm", "--metric", "loss")
-    done = pernn(results, *words, "--html", page)
+    done = pernn(results, *words)
     assert done.returncode == 0, done.stderr
     assert "Loss: A = core.kind=gru, B = core.kind=lstm" in done.stdout
     assert "all" in done.stdout
-    text = page.read_text()
-    assert "<script" not in text
-    assert "pernn compare core.kind=gru core.kind=lstm" in text
     found = json.loads(pernn(results, *words, "--json").stdout)
     assert (found["num_pairs"], found["metric"]) == (5, "loss")
     assert found["overall"]["differences"] == dict.fromkeys(map(str, range(5)), 0.0)
@@ -271,11 +251,3 @@ def test_the_verb_prints_a_table_json_and_a_page(results, tmp_path):
     found = json.loads(pernn(results, "compare", published, other, "--json").stdout)
     assert (found["num_pairs"], found["metric"]) == (8, "token_accuracy")
     assert found["num_unpaired"] == [0, 2]
-
-
-def test_names_from_files_are_text_on_the_page():
-    evil = "<script>alert(1)</script>"
-    records = [{**r, "core.kind": evil} if r["core.kind"] == "lstm" else r for r in trials()]
-    page = encoded(records).html(f"pernn compare {evil}")
-    assert "<script>" not in page
-    assert "&lt;script&gt;" in page

@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import binom
 from verdicts import SCENARIOS, family
 
+from pernn.errors import ConfigError
 from pernn.lab.reports.rules import ALPHA, correct, exceeds
 
 NUM_DRAWS = 4_000
@@ -57,6 +58,12 @@ def test_primary_claims_are_corrected_for_their_own_number():
     assert correct(found, primary, "2026-11")[0] == "inconclusive"
     # What the others are does not matter to it, nor it to them.
     assert correct([found[0], *[(1e-9, 1.0)] * 14], primary, "2026-12")[1:] == ["supported"] * 14
+
+
+def test_a_rule_that_there_is_not_is_refused():
+    unchecked = getattr(correct, "__wrapped__", correct)  # by beartype, which only tests have
+    with pytest.raises(ConfigError, match="rule is invalid: expected one of"):
+        unchecked([], [], "2027-01")
 
 
 def test_the_newer_rule_is_wrong_in_either_family_at_most_as_often_as_stated():

@@ -137,7 +137,7 @@ def test_a_sink_that_fails_is_left_out_and_the_run_goes_on(tmp_path, plain, monk
         assert folder.parent == tmp_path / "logs" / "wandb"
         return write, lambda: None
 
-    monkeypatch.setitem(sinks.SINKS, "wandb", begin)
+    monkeypatch.setitem(sinks.SINKS, "wandb", ("none", begin))
     monkeypatch.setenv(SINKS_VARIABLE, "wandb")
     said: list[str] = []
     outcome = execute(SPEC, tmp_path, device="cpu", on_warning=said.append)
@@ -155,7 +155,7 @@ def test_a_missing_package_is_said_before_the_first_trial(tmp_path, monkeypatch)
     choose_sinks(["wandb", "tensorboard"])
     assert sinks.os.environ[SINKS_VARIABLE] == "wandb,tensorboard"
     monkeypatch.setenv(SINKS_VARIABLE, "tensorbord")
-    with pytest.raises(ConfigError, match="expected one of tensorboard, wandb, got"):
+    with pytest.raises(ConfigError, match=r"expected one of .*, got 'tensorbord'"):
         choose_sinks(None)
 
 

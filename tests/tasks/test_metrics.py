@@ -18,12 +18,13 @@ def measured(measure, predictions, targets):
 
 def test_what_is_not_scored_counts_nowhere():
     found = measured(Sequences(), [[1, 2, 9, 9], [9, 3, 4, 0]], [[1, 2, U, U], [U, 3, 4, 5]])
-    assert found.metrics == {
+    expected = {
         "token_accuracy": 4 / 5,
         "sequence_accuracy": 1 / 2,
         "damerau_levenshtein": 1 / 2,
         "damerau_levenshtein_share": 1 / 6,
     }
+    assert expected.items() <= found.metrics.items()
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,13 @@ import os
 import signal
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from functools import partial
 from multiprocessing import get_context, parent_process
 from pathlib import Path
 from threading import Event, Thread
 
-from pernn.errors import ConfigError, CorruptError, MachineError, PernnError, StoreError
+from pernn.errors import ConfigError, CorruptError, MachineError, PernnError
 from pernn.lab.experiments import SINGLE
 from pernn.lab.lookup import list_single_runs, read_plan, read_sweeps
 from pernn.lab.reports import (
@@ -43,10 +42,6 @@ Watch = Callable[[Iterable[Report], int], Iterable[Report]]
 """What is called with reports and their number, and hands them on, to show progress."""
 
 
-def _unwatched(reports: Iterable[Report], _count: int) -> Iterable[Report]:
-    return reports
-
-
 MOST_SHOWN = 100
 """Sweeps of which the page of all has a chapter each: one takes seconds to draw."""
 
@@ -58,7 +53,7 @@ def make_study(
     folder: Path | None = None,
     *,
     jobs: int = 1,
-    watch: Watch = _unwatched,
+    watch: Watch = lambda reports, _: reports,
 ) -> int:
     """Write one page of all sweeps, local ones first.
 
@@ -152,7 +147,7 @@ def rebuild(
     pages: Sequence[Path] = (),
     *,
     jobs: int = 1,
-    watch: Watch = _unwatched,
+    watch: Watch = lambda reports, _: reports,
 ) -> list[Path]:
     """Write the reports of published sweeps, and the pages about all.
 
@@ -178,8 +173,6 @@ def rebuild(
         StoreError: If a file cannot be written.
     """
     own = [target / PAGE] if (target / PAGE).exists() else []
-    for page in (*own, *pages):
-        _read(page)
     reports = read_reports(folder, complain)
     with gc_paused():
         for report in watch(_drawn(reports, folder, folder, jobs), len(reports)):
@@ -192,7 +185,7 @@ def rebuild(
         _fill(page, parts[page.parent])
     if (target / EXPECTATIONS).exists():
         expected = _read(target / EXPECTATIONS)
-        predicted = predicted_and_found(expected, reports, plans=read_registrations())
+        predicted = predicted_and_found(expected, reports, read_registrations())
         write_atomically(target / PREDICTED, predicted.encode())
         own.append(target / PREDICTED)
     own += write_pace(reports, target)
@@ -262,15 +255,10 @@ def _drawn(
             yield report
         return
     asked = [(root, folder, report.name, report.formats) for report in reports]
-    try:
-        with ProcessPoolExecutor(jobs, get_context("spawn"), _leave_with_parent) as pool:
-            for report, (figure, further) in zip(reports, pool.map(_draw, asked), strict=True):
-                report.figure, report.further = figure, further
-                yield report
-    except BrokenProcessPool:
-        raise MachineError(
-            "a process that draws was killed, perhaps as memory ran out: try --jobs 1"
-        ) from None
+    with ProcessPoolExecutor(jobs, get_context("spawn"), _leave_with_parent) as pool:
+        for report, (figure, further) in zip(reports, pool.map(_draw, asked), strict=True):
+            report.figure, report.further = figure, further
+            yield report
 
 
 _interrupted = Event()
@@ -317,11 +305,7 @@ def _ignore(complaint: str) -> None:
 
 
 def _fill(path: Path, parts: Mapping[str, str]) -> None:
-    try:
-        filled = fill(_read(path), parts)
-    except ValueError as error:
-        raise StoreError(f"{path}: {error}") from None
-    write_atomically(path, filled.encode())
+    write_atomically(path, fill(_read(path), parts).encode())
 
 
 def _read(path: Path) -> str:

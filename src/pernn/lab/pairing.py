@@ -1,6 +1,5 @@
 """Pairs of a task's sequences for the analysis of gradients."""
 
-from collections.abc import Iterable
 from itertools import product
 from typing import Any
 
@@ -45,8 +44,6 @@ def dual_frequency_pairs(
 
     Source: Morita (2024), section 4.3 (versions 2 and 3); the prefix: version 5.
     """
-    if num_per_condition < 1:
-        raise ConfigError(f"num_per_condition must be at least 1, got {num_per_condition}")
     target, length = target_step(task, source), task.longest
     classes, num_ids = _classes(task)
     grid = [*product(range(len(classes)), repeat=2)]
@@ -115,12 +112,11 @@ def stability_map(
     model: Projecting,
     task: SyntheticTask,
     seed: int,
-    positions: Iterable[int] | None = None,
     num_per_condition: int = 256,
     *,
     memory_budget: int = 2**29,
 ) -> dict[str, list[Any]]:
-    """Measure the stability for targets at several steps.
+    """Measure the stability for targets at each step.
 
     Nothing is shared between positions: each has pairs of its own, whose prefix ends at t, and
     another step to answer at. A pair costs 2L − 2t + 1 steps: all positions of an input together
@@ -130,7 +126,6 @@ def stability_map(
         model: As in `gradient_stability`.
         task: As in `dual_frequency_pairs`.
         seed: Which pairs.
-        positions: Steps t of the target, counted from 1; all of the input if absent.
         num_per_condition: Pairs per condition and position.
         memory_budget: Bytes that may be worked with.
 
@@ -140,9 +135,8 @@ def stability_map(
     Raises:
         ConfigError: As in the two.
     """
-    steps = range(1, task.num_scored + 1) if positions is None else positions
     table: dict[str, list[Any]] = {}
-    for position in steps:
+    for position in range(1, task.num_scored + 1):
         pairs = dual_frequency_pairs(
             task, seed, num_per_condition=num_per_condition, source=position
         )

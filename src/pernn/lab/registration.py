@@ -13,6 +13,7 @@ from pernn.errors import ConfigError
 from pernn.lab.config import Config, flatten, read_file, suggestion
 from pernn.lab.experiments import Claim, first_seeds
 from pernn.lab.reports import (
+    MIN_SEEDS,
     Interval,
     claim_digest,
     matches,
@@ -28,8 +29,6 @@ from pernn.lab.store import (
     write_atomically,
 )
 from pernn.lab.sweeps import Plan, plan_sweep
-
-MIN_SEEDS = 5
 
 Seeds = int | tuple[int, ...]
 

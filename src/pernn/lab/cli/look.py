@@ -14,7 +14,7 @@ from functools import cache, partial
 from importlib.metadata import requires
 from itertools import compress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 from rich.console import Console, Group, RenderableType
@@ -34,6 +34,7 @@ from pernn.lab.runners import num_cores
 from pernn.lab.runs import RunSpec, describe_versions
 from pernn.lab.store import (
     Progress,
+    RunState,
     RunStatus,
     list_published,
     physical_memory,
@@ -61,7 +62,6 @@ from .options import (
 )
 from .terminal import framed, print_rows
 
-STATES = ("finished", "running", "stopped", "waiting", "failed", "damaged")
 SECONDS = 2.0
 Found = Mapping[str, Sequence[RunStatus]]
 
@@ -275,7 +275,7 @@ def table_of_sweeps(found: Found, left: Mapping[str, str] | None = None) -> Rend
     """Return a row per sweep, with the time left if given."""
     seen = [one.state for runs in found.values() for one in runs]
     # What another version may call a state has a column of its own; one that no trial has, none.
-    states = [state for state in dict.fromkeys([*STATES, *seen]) if state in seen]
+    states = [state for state in dict.fromkeys([*get_args(RunState), *seen]) if state in seen]
     rows = []
     for name, runs in found.items():
         counts = Counter[str](one.state for one in runs)

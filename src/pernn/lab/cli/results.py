@@ -1,7 +1,5 @@
 """`pernn report`, `compare`, `export`, `publish`, `evidence`, `register` and `cite`."""
 
-import shlex
-import sys
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -24,7 +22,6 @@ from pernn.lab.store import (
     load_sweep,
     plan_folders,
     where_published,
-    write_atomically,
 )
 from pernn.lab.sweeps import make_report, plan_sweep, repeat_command, report_of
 from pernn.lab.trials import find_published, gather
@@ -129,7 +126,6 @@ def compare(
     sweep: str | None = None,
     metric: Annotated[str | None, Option("--metric", "-m")] = None,
     until: Annotated[float | None, Option(metavar="LEVEL")] = None,
-    html: Annotated[Path | None, Option(metavar="FILE")] = None,
     scale: Scale = "demo",
     results: Results = RESULTS,
     ignore_published: IgnorePublished = False,
@@ -150,12 +146,11 @@ def compare(
         sweep: Apply the conditions to this sweep or experiment only.
         metric: The default is the experiment's own.
         until: Compare by the updates until the training accuracy first reached this level.
-        html: Also write an HTML page.
 
     Examples:
         pernn compare encoding.kind=sinusoidal encoding.kind=none --sweep vocabulary_size
         pernn compare core.kind=gru,task.length=32 core.kind=lstm,task.length=32 --metric loss
-        pernn compare training.precision=bf16 training.precision=fp32 --html precision.html
+        pernn compare training.precision=bf16 training.precision=fp32 --metric loss
         pernn compare encoding.kind=sinusoidal encoding.kind=none --sweep sorting-small --until 0.9
         pernn compare evidence other-machine/results
     """
@@ -174,20 +169,18 @@ def compare(
         complain=warn,
         left_out=damage.append,
     )
-    if html is not None:
-        write_atomically(html, found.html(shlex.join(["pernn", *sys.argv[1:]])).encode())
     if as_json:
         print_json(found.dump())
     else:
-        _print_comparison(found, html)
+        _print_comparison(found)
     return left_out(damage)
 
 
-def _print_comparison(found: Comparison, page: Path | None) -> None:
+def _print_comparison(found: Comparison) -> None:
     console = Console()
     console.print(one_line(found.title), markup=False, soft_wrap=True)
     print_rows(found.columns, found.rows, console)
-    for note in [*found.notes, *([] if page is None else [one_line(f"Page: {page}")])]:
+    for note in found.notes:
         console.print(note, markup=False, soft_wrap=True)
 
 

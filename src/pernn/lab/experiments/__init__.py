@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         Predicate as Predicate,
         Sooner as Sooner,
         Where as Where,
+        is_pace as is_pace,
         pace_column as pace_column,
     )
     from .tuning import (

@@ -4,11 +4,10 @@ Records are flat: the run's spec by dotted path (`task.vocab_size`, `core.kind`,
 measured metrics (`token_accuracy`). Everything below selects and names columns of such records.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Literal
+from typing import Literal, get_args
 
 from pernn.errors import ConfigError, MachineError
 from pernn.lab.config import suggestion
@@ -30,11 +29,6 @@ Rule = Literal["2026-11", "2026-12"]
 """How verdicts are corrected, by the month in which the rule was fixed; docs/statistics.md."""
 
 Form = Literal["points", "bands", "difference", "heat", "scatter", "factors"]
-
-REPORT_FILES = frozenset(
-    {"claims", "figure", "index", "learning_curves", "report", "sweep", "table"}
-)
-"""What the other files of a sweep are called, up to their ending."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +63,7 @@ class FigureLayout:
             shows; it is left out where these are all trials or none.
 
     Raises:
-        ConfigError: If the form cannot show what is asked for.
+        ConfigError: If there is no such form, or it cannot show what is asked for.
     """
 
     x: Columns
@@ -85,18 +79,13 @@ class FigureLayout:
     where: Where = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for base in (self.x_base, self.y_base):
-            if base is not None and base < 2:
-                raise ConfigError(f"the base of an axis must be at least 2, got {base}")
-        if self.contrast and (self.form in ("heat", "scatter") or not isinstance(self.x, str)):
-            along = f"of the form {self.form!r}" if isinstance(self.x, str) else "along words"
-            raise ConfigError(f"a figure {along} shows no contrast")
+        if self.form not in get_args(Form):
+            known = ", ".join(get_args(Form))
+            raise ConfigError(f"form is invalid: expected one of {known}, got {self.form!r}")
         if self.form != "points" and not isinstance(self.x, str):
             raise ConfigError(f"a figure of the form {self.form!r} has one column along its axis")
         if self.form in ("difference", "factors") and not self.contrast:
             raise ConfigError(f"a figure of the form {self.form!r} needs a contrast")
-        if self.form == "heat" and len(self.metrics) != 1:
-            raise ConfigError(f"a heat map shows one metric, got {', '.join(self.metrics)}")
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -126,8 +115,7 @@ class Experiment:
             "2026-11" if absent. A new registration brings a scale of its own.
 
     Raises:
-        ConfigError: If there is no question, or a further figure's name is not a valid file name or
-            that of another file.
+        ConfigError: If there is no question.
     """
 
     name: str
@@ -146,17 +134,6 @@ class Experiment:
             vars(self).update(question=entry.question, source=entry.source)
         if not self.question:
             raise ConfigError(f"{self.name}: an experiment needs a question")
-        if self.figure.where:
-            raise ConfigError(
-                f"{self.name}: `where` is for further figures; the first shows all trials"
-            )
-        for stem in self.more_figures:
-            if not re.fullmatch(r"[a-z][a-z0-9_]*", stem):
-                raise ConfigError(
-                    f"{self.name}: a further figure's name consists of a-z, 0-9 and _, got {stem!r}"
-                )
-            if stem in REPORT_FILES:
-                raise ConfigError(f"{self.name}: a report has another file called {stem!r}")
 
     @property
     def choosing(self) -> frozenset[int]:
@@ -168,8 +145,7 @@ def find_experiment(name: str) -> Experiment:
     """Import an experiment by name, built-in or by its entry point.
 
     Raises:
-        ConfigError: If there is none of that name, it cannot be imported, or what was registered
-            is no experiment of that name.
+        ConfigError: If there is none of that name, or it cannot be imported.
         MachineError: If it names parts that are not loaded while own parts are off.
     """
     if name in CATALOGUE:
@@ -185,18 +161,11 @@ def find_experiment(name: str) -> Experiment:
             "entry point, see docs/extend.md)"
         )
     try:
-        found = point.load()
+        found: Experiment = point.load()
     except MachineError:
         raise
     except (Exception, SystemExit) as error:
         raise ConfigError(
             f"{GROUP}: {name!r} cannot be imported: {type(error).__name__}: {error}"
         ) from error
-    if not isinstance(found, Experiment):
-        raise ConfigError(f"{GROUP}: {name!r} must be an Experiment, got {found!r}")
-    if found.name != name:
-        raise ConfigError(
-            f"{GROUP}: {point.value} calls itself {found.name!r}, but is registered as {name!r}: "
-            "make the names equal"
-        )
     return found

@@ -2,7 +2,7 @@
 
 The published runs give every network the same rate. Here several rates are tried; for each core and
 encoding the best is chosen on validation seeds, and the choices are compared on the others, beside
-the comparisons at equal rates. `tuned` does so for any experiment.
+the comparisons at equal rates.
 
 In `tuned_vocabulary_size` validation seeds choose among seven rates for each core, vocabulary and
 encoding. The other seeds need no trial at another rate: claims look at no others.
@@ -11,60 +11,21 @@ Source: ours; the rate is that of Morita (2024), version 3, section 4.2; section
 docs/evidence/plan.md.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
 from pernn.lab.runs import RunSpec
 
 from .comparisons import ACCURACY, LABELS, PLACE, encoding_helps, labels, lay_out
-from .experiment import Columns, Experiment
+from .experiment import Experiment
 from .grids import MASTERY, RATE, SMALL, VALIDATION_SEEDS, VOCABULARY, brief, cores, grids
 from .predicates import Choice, Claim, qualified, with_primary
-from .tuning import at_best, over_values
+from .tuning import judged_at_best, over_values
 
 RATES = (1e-3, 3e-3, 1e-2, 3e-2)
 """Peak rates that are tried: the published one, and upwards, as smaller networks take more."""
 KINDS = ("elman", "gru", "lstm")
-
-
-def tuned(
-    experiment: Experiment,
-    name: str,
-    claims: Iterable[str],
-    rates: tuple[float, ...] = RATES,
-    rows: Columns | None = None,
-) -> Experiment:
-    """Return an experiment, judged at each condition's best peak rate.
-
-    Args:
-        experiment: Any; its trials are run at every rate.
-        name: That of the new experiment.
-        claims: Names of claims that are carried over: each is judged at the best rate of each
-            condition (`NAME_tuned`), chosen by validation seeds, and at each rate for all
-            (`NAME_at_RATE`).
-        rates: Peak rates.
-        rows: Column whose values get a block of rows each in the figure; needed where its panels
-            and lines do not tell all conditions apart.
-
-    Returns:
-        An experiment whose figure has the rate on its horizontal axis.
-    """
-    layout = experiment.figure
-    wanted = {claim.name: claim for claim in experiment.claims}
-    return replace(
-        experiment,
-        name=name,
-        scales={
-            scale: partial(_at_rates, specs, rates) for scale, specs in experiment.scales.items()
-        },
-        claims=tuple(
-            found for one in claims for found in _claims(wanted[one], layout.metrics[0], rates)
-        ),
-        figure=over_values(layout, RATE, layout.panels, rows),
-        labels={RATE: LABELS[RATE], **experiment.labels},
-        more_figures={},
-    )
 
 
 def _at_rates(
@@ -77,40 +38,37 @@ def _at_rates(
     return tuple(spec.override({RATE: rate}) for spec in every for rate in rates)
 
 
-def _claims(claim: Claim, metric: str, rates: tuple[float, ...]) -> list[Claim]:
-    best = Choice(RATE, metric, VALIDATION_SEEDS)
-    return [
-        at_best(claim, RATE, metric),
-        *(
-            qualified(
-                claim,
-                f"_at_{rate:g}",
-                f", both networks at a peak rate of {rate:g} (our check)",
-                choice=replace(best, value=rate),
-                primary=False,
-            )
-            for rate in rates
-        ),
-    ]
+def _at_rate(claim: Claim, rate: float) -> Claim:
+    """Return a claim about conditions at one rate, whose validation seeds take no part."""
+    words = f", both networks at a peak rate of {rate:g} (our check)"
+    choice = Choice(RATE, ACCURACY, VALIDATION_SEEDS, rate)
+    return qualified(claim, f"_at_{rate:g}", words, choice=choice, primary=False)
 
 
 FIGURE = lay_out(VOCABULARY, ACCURACY, x_base=2)
 HELPS = [encoding_helps(core, PLACE if core != "elman" else PLACE[1]) for core in KINDS]
-UNTUNED = Experiment(
-    name="learning_rate",
-    scales=grids(
-        {},
-        # Minutes, and two hours, on two CPU cores.
-        demo=(brief(length=16, size=128, updates=500), cores(gru=16)),
-        small=(SMALL, cores(elman=8, gru=64, lstm=192)),
-        # The published sizes where vanilla networks fall short.
-        paper=({}, cores(elman=8, gru=64, lstm=1_024)),
-    ),
-    claims=with_primary(HELPS, "encoding_helps_gru", "encoding_helps_lstm"),
-    figure=FIGURE,
-    labels=labels(FIGURE, *KINDS),
+UNTUNED = grids(
+    {},
+    # Minutes, and two hours, on two CPU cores.
+    demo=(brief(length=16, size=128, updates=500), cores(gru=16)),
+    small=(SMALL, cores(elman=8, gru=64, lstm=192)),
+    # The published sizes where vanilla networks fall short.
+    paper=({}, cores(elman=8, gru=64, lstm=1_024)),
 )
-LEARNING_RATE = tuned(UNTUNED, "learning_rate", [claim.name for claim in UNTUNED.claims])
+LEARNING_RATE = Experiment(
+    name="learning_rate",
+    scales={scale: partial(_at_rates, specs, RATES) for scale, specs in UNTUNED.items()},
+    claims=tuple(
+        found
+        for claim in with_primary(HELPS, "encoding_helps_gru", "encoding_helps_lstm")
+        for found in (
+            judged_at_best(claim, RATE, ACCURACY),
+            *(_at_rate(claim, rate) for rate in RATES),
+        )
+    ),
+    figure=over_values(FIGURE, RATE, FIGURE.panels),
+    labels={RATE: LABELS[RATE], **labels(FIGURE, *KINDS)},
+)
 
 VOCABULARIES = {"gru": (32, 64, 128), "lstm": (128, 256, 512)}
 TRIED = {
@@ -131,7 +89,7 @@ NETWORKS = grids(
 
 
 def _helps(core: str) -> Claim:
-    plain = at_best(encoding_helps(core, PLACE), RATE, ACCURACY)
+    plain = judged_at_best(encoding_helps(core, PLACE), RATE, ACCURACY)
     predicate = replace(plain.predicate, required=VOCABULARIES[core])
     return replace(plain, predicate=predicate, primary=True)
 

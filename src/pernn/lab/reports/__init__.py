@@ -8,7 +8,6 @@ from pernn.lazy import exports
 if TYPE_CHECKING:
     from .claims import (
         Verdict as Verdict,
-        judge as judge,
         judge_all as judge_all,
         smallest_effect as smallest_effect,
     )
@@ -41,8 +40,8 @@ if TYPE_CHECKING:
         rule_of as rule_of,
     )
     from .replication import fill as fill, replication_parts as replication_parts
-    from .report import Report as Report, write_report as write_report
-    from .rules import Outcome as Outcome
+    from .report import Report as Report
+    from .rules import MIN_SEEDS as MIN_SEEDS, Outcome as Outcome
     from .comparing import compare_pace as compare_pace
     from .statistics import (
         Interval as Interval,

@@ -123,29 +123,6 @@ class Verdict:
         }
 
 
-def judge(
-    claim: Claim,
-    records: Sequence[Record],
-    planned: Sequence[RunSpec] | None = None,
-    label: Label = show,
-) -> Verdict:
-    """Decide one claim by its predicate, alone.
-
-    Args:
-        claim: What is claimed.
-        records: All finished trials of the experiment; the predicate selects among them, or among
-            the rows of the claim's table.
-        planned: All trials of the sweep, finished or not; if absent, nothing is said to be missing,
-            and cells that are required as planned are those that are there.
-        label: Column or value → how it is displayed in the verdict's words.
-
-    Raises:
-        ConfigError: If two trials compete for one place in the comparison.
-        CorruptError: If the claim's table is malformed.
-    """
-    return judge_all([claim], records, planned, label)[0]
-
-
 def judge_all(
     claims: Sequence[Claim],
     records: Sequence[Record],
@@ -156,17 +133,21 @@ def judge_all(
 ) -> tuple[Verdict, ...]:
     """Decide claims together.
 
-    Further arguments and errors are as for `judge`.
-
     Each claim is tested twice, for and against; the chance of any wrong verdict among those that
     are corrected together stays at 5 %.
 
     Args:
         claims: All that are judged.
-        records: As for `judge`.
-        planned: As for `judge`.
-        label: As for `judge`.
+        records: All finished trials of the experiment; a predicate selects among them, or among the
+            rows of its claim's table.
+        planned: All trials of the sweep, finished or not; if absent, nothing is said to be missing,
+            and cells that are required as planned are those that are there.
+        label: Column or value → how it is displayed in the verdict's words.
         rule: How they are corrected; see `pernn.lab.reports.rules.correct`.
+
+    Raises:
+        ConfigError: If two trials compete for one place in the comparison.
+        CorruptError: If a claim's table is malformed.
     """
     plan = [{"run": spec.fingerprint(), **flatten(spec.dump())} for spec in planned or ()]
     found = [_judge(claim, records, plan, label) for claim in claims]
@@ -348,8 +329,8 @@ def judge_experiment(
     Args:
         experiment: Whose claims.
         scale: Which of its scales.
-        records: As for `judge`.
-        planned: As for `judge`.
+        records: As for `judge_all`.
+        planned: As for `judge_all`.
         registered: If given, each verdict is marked as registered or, with every departure, as
             exploratory, and there is none before all trials of the claim are finished; claims that
             came later are corrected for all, and those of the plan for its own alone.

@@ -9,12 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from pernn.errors import ConfigError, counted
-from pernn.lab.config import Registry, flatten, is_kind, own_parts_off, parse_assignment, suggestion
-from pernn.lab.cores import CORES
-from pernn.lab.corpora import CORPORA
-from pernn.lab.encodings import ENCODINGS
+from pernn.lab.config import flatten, is_kind, parse_assignment, suggestion
 from pernn.lab.experiments import pace_column
-from pernn.lab.tasks import TASKS
 from pernn.lab.trials import is_setting
 
 from .records import Record, combine, lacking, matches, sort_key
@@ -23,23 +19,11 @@ from .statistics import (
     ROUNDING,
     Effect,
     Interval,
-    SignFlipTest,
     effect_size,
     sign_flip_test,
     student_interval,
 )
-from .texts import Labels, clean, fill_template
-
-FOLLOWING = ("embedding_size", "encoding.size")
-"""Widths that follow `core.hidden_size`, unless they are set."""
-
-REGISTRIES: Mapping[str, Registry[Any]] = {
-    "core": CORES,
-    "corpus": CORPORA,
-    "encoding": ENCODINGS,
-    "task": TASKS,
-}
-"""Part, by the last word of its path → its kinds."""
+from .texts import Labels, clean
 
 MIN_PAIRS = 2
 
@@ -152,11 +136,6 @@ def pair(first: Side, second: Side, metric: str) -> Pairs:
     elif same:  # the same trials, run in two places
         sides = [[one for one in some if one["run"] in same] for some in sides]
         same = set()
-    if not all(sides):
-        raise ConfigError(
-            f"a comparison is invalid: expected finished trials on both sides, got "
-            f"{len(sides[0])} of A and {len(sides[1])} of B; on both sides: {len(same)}"
-        )
     if lost := lacking([metric], [one for some in sides for one in some]):
         raise ConfigError(f"a comparison is invalid: {lost[0]}")
     columns, differing, apart = _columns(sides, _named(first, second))
@@ -164,20 +143,16 @@ def pair(first: Side, second: Side, metric: str) -> Pairs:
     found = [combine(some, metric, [(1, {})], keys) for some in sides]
     both = [key for key in found[0] if key in found[1]]
     unpaired = (num_trials[0] - len(both), num_trials[1] - len(both))
-    if len(both) < MIN_PAIRS:
-        also = f"; A and B differ in {', '.join(apart)} too: name it on both sides" if apart else ""
-        raise ConfigError(
-            f"a comparison is invalid: expected at least {MIN_PAIRS} pairs of trials that differ "
-            f"in {', '.join(differing) or 'nothing'} alone, got {len(both)}; without a partner: "
-            f"{unpaired[0]} of A, {unpaired[1]} of B; on both sides: {len(same)}{also}"
-        )
     cells: dict[Cell, dict[int, tuple[float, float]]] = {}
     for key in both:
         cells.setdefault(key[1:], {})[key[0]] = found[0][key], found[1][key]
-    if max(map(len, cells.values())) < MIN_PAIRS:
+    if max(map(len, cells.values()), default=0) < MIN_PAIRS:
+        also = f"; A and B differ in {', '.join(apart)} too: name it on both sides" if apart else ""
         raise ConfigError(
-            f"a comparison is invalid: expected at least {MIN_PAIRS} seeds of a cell, got "
-            f"{len(both)} pairs in {len(cells)} cells, one seed each"
+            f"a comparison is invalid: expected a cell with at least {MIN_PAIRS} pairs of trials "
+            f"that differ in {', '.join(differing) or 'nothing'} alone, got "
+            f"{counted(len(both), 'pair')} in {counted(len(cells), 'cell')}; without a partner: "
+            f"{unpaired[0]} of A, {unpaired[1]} of B; on both sides: {len(same)}{also}"
         )
     taken = {tuple(key) for key in both}
     diverged = (one for some in sides for one in some if "diverged" in one)
@@ -198,50 +173,24 @@ def _columns(
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     """Return the settings in which pairs agree and vary, those compared, and those beside them.
 
-    Whole sweeps are compared by the settings in which no trial of one is like one of the other.
-    What a side cannot have, such as the width of an encoding beside none, belongs to the kinds that
-    are compared; else a setting that is left out of a spec differs from one that is given.
+    Whole sweeps are compared by the settings in which no trial of one is like one of the other. If
+    the kinds of a part differ, so may what one side's part lacks, such as the width of an encoding
+    beside none; else a setting that is left out of a spec differs from one that is given.
     """
     settings = {key for some in sides for one in some for key in one if is_setting(key)} - {"seed"}
-    values = [{key: {one.get(key) for one in some} for key in settings} for some in sides]
-    kinds = [key for key in settings if is_kind(key) and not values[0][key] & values[1][key]]
-    shared = sorted(key for key in settings if not _belongs_to(kinds, key, values))
-    apart = [key for key in shared if not values[0][key] & values[1][key]]
-    differing = set(apart) if named is None else named
-    if "core.hidden_size" in differing:
-        every = [one for some in sides for one in some]
-        differing |= {k for k in FOLLOWING if k in shared and all(_follows(o, k) for o in every)}
-    columns = [
-        key for key in shared if key not in differing and len(values[0][key] | values[1][key]) > 1
-    ]
-    beside = tuple(key for key in apart if key not in differing)
-    return tuple(columns), tuple(sorted(differing)), beside
-
-
-def _belongs_to(
-    kinds: Sequence[str], column: str, values: Sequence[Mapping[str, set[Any]]]
-) -> bool:
-    """Whether a part's kinds differ between the sides and one side's cannot have a setting."""
-    keys = column.split(".")
-    places = range(1, len(keys))
-    parts = [(".".join([*keys[:n], "kind"]), keys[n - 1], keys[n]) for n in places]
-    return any(
-        kind in kinds
-        and side[column] == {None}
-        and not any(one is None or _can_have(part, name, one) for one in side[kind])
-        for kind, part, name in parts
-        for side in values
+    first, second = ({key: {one.get(key) for one in some} for key in settings} for some in sides)
+    apart = sorted(key for key in settings if all(sides) and not first[key] & second[key])
+    parts = tuple(
+        key.removesuffix("kind")
+        for key in apart
+        if is_kind(key) and None not in first[key] | second[key]
     )
-
-
-def _can_have(part: str, setting: str, kind: str) -> bool:
-    """Whether a part of a kind has a setting, which its specs may leave out."""
-    with own_parts_off():
-        return setting in REGISTRIES[part].find(kind).model_fields
-
-
-def _follows(record: Record, column: str) -> bool:
-    return record.get(column) in (None, record.get("core.hidden_size"))
+    lacking_one = {key for key in settings if {None} in (first[key], second[key])}
+    differing = {key for key in lacking_one if key.startswith(parts)}
+    differing |= set(apart) if named is None else named
+    columns = [key for key in settings - differing if len(first[key] | second[key]) > 1]
+    beside = tuple(key for key in apart if key not in differing)
+    return tuple(sorted(columns)), tuple(sorted(differing)), beside
 
 
 COMPARED = ("Cell", "n", "A − B", "95 % by t", "p", "d_z", "g_z", "A", "B")
@@ -258,7 +207,7 @@ class Compared:
         differences: Seed → A − B, in the metric's unit.
         means: Mean of A and of B.
         interval: Student's t interval of the mean difference.
-        test: Exact test of it.
+        p_value: Of the sign-flip test of it.
         effect: Its size; `None` where all differences are equal, or there are only two.
     """
 
@@ -266,7 +215,7 @@ class Compared:
     differences: Mapping[int, float]
     means: tuple[float, float]
     interval: Interval
-    test: SignFlipTest
+    p_value: float
     effect: Effect | None
 
     @property
@@ -275,8 +224,7 @@ class Compared:
         effect = ("–", "–")
         if self.effect is not None:
             effect = (f"{self.effect.d_z:.3g}", f"{self.effect.g_z:.3g}")
-        p = f"{'' if self.test.is_exact else '≈ '}{self.test.p_value:.3g}"
-        found, count = self.interval, str(len(self.differences))
+        p, found, count = f"{self.p_value:.3g}", self.interval, str(len(self.differences))
         means = map(found.show, self.means)
         return (self.name, count, found.shown, found.bounds, p, *effect, *means)
 
@@ -346,19 +294,6 @@ class Comparison:
 
         table = pd.DataFrame(self.rows, columns=list(self.columns)).to_html(index=False)
         return f"<p>{escape(self.title)}</p>{table}"
-
-    def html(self, command: str) -> str:
-        """Return one page that loads nothing.
-
-        Args:
-            command: What repeats it.
-        """
-        return fill_template(
-            "compare.html.jinja",
-            comparison=self,
-            label=LABEL,
-            command=clean(command),
-        )
 
 
 def compare(first: Side, second: Side, metric: str) -> Comparison:

@@ -43,7 +43,7 @@ from .panels import (
     tick_log,
 )
 from .records import Record
-from .samples import at_best
+from .samples import chosen_best
 from .texts import SEPARATOR, Labels, footer_items, shorten, sizes
 
 Format = Literal["svg", "pdf", "png"]
@@ -218,7 +218,7 @@ def _draw_lines(grid: Grid) -> None:
     late = late_values(across, layout)
     drawn: dict[Row, dict[Axes, list[float]]] = {row: {} for row in grid.rows}
     settled: dict[Row, list[float]] = {row: [] for row in grid.rows}
-    best = {one["run"] for one in at_best(experiment.claims, layout.x, grid.found)}
+    best = {one["run"] for one in chosen_best(experiment.claims, layout.x, grid.found)}
     different: set[Axes] = set()
     for row, axes, x, records in grid.panels(across):
         if row.metric is None:

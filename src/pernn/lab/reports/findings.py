@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import Any, assert_never
+from typing import Any
 
 import numpy as np
 
@@ -21,12 +21,12 @@ from pernn.lab.experiments import (
     Grows,
     LimitNear,
     Sooner,
+    is_pace,
 )
 
 from .records import (
     Record,
     is_censored,
-    is_pace,
     matches,
     number,
     restrict_together,
@@ -38,9 +38,6 @@ from .statistics import ROUNDING, Interval, bootstrap_interval, share_interval, 
 
 Compares = Differs | DiffersMore | Equivalent | Grows
 """Predicates whose values are differences, or slopes."""
-
-Tested = AtLeast | AtMost | Compares | LimitNear | EveryTrial
-"""Predicates that are tested as they stand."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +107,7 @@ def find(
         return replace(found, detail="; ".join(filter(None, [factor, found.detail])))
     if isinstance(predicate, Compares) and is_pace(predicate.metric):
         return _compare_paces(claim, predicate, records, planned, label)
-    found = _test(predicate, gather(claim, records, planned, label))
+    found = _test(claim, records, planned, label)
     return _with_errors(found, claim, records, planned, label)
 
 
@@ -126,7 +123,8 @@ def _with_errors(
     Near 1 a difference of accuracies is small whatever an encoding does; this is not.
     """
     predicate = claim.predicate
-    if not isinstance(predicate, Differs | DiffersMore | Grows) or predicate.metric not in SHARES:
+    shares = ("token_accuracy", "sequence_accuracy")
+    if not isinstance(predicate, Differs | DiffersMore | Grows) or predicate.metric not in shares:
         return found
     metric, taken = predicate.metric, [where for _, where in arms(predicate)]
     rows = [
@@ -140,7 +138,7 @@ def _with_errors(
     bits = [{**row, metric: -math.log2(1 - row[metric])} for row in rows]
     # The rows of a table are at hand, and in no plan.
     plan = () if claim.table else planned
-    other = _test(predicate, gather(replace(claim, table=None), bits, plan, label))
+    other = _test(replace(claim, table=None), bits, plan, label)
     more = " times as much" * isinstance(predicate, DiffersMore | Grows)
     more += " per doubling" * isinstance(predicate, Grows)
     cells = [
@@ -151,26 +149,10 @@ def _with_errors(
     return replace(found, errors=f"{factor}{more}", cells=tuple(cells))
 
 
-SHARES = ("token_accuracy", "sequence_accuracy")
-"""Metrics whose rest are errors."""
-
-
-def _test(predicate: Tested, sample: Sample) -> Finding:
-    match predicate:
-        case AtLeast() | AtMost():
-            return _bounded(predicate, sample)
-        case Equivalent():
-            return _equivalent(predicate, sample)
-        case Differs() | DiffersMore():
-            return _differs(predicate, sample)
-        case Grows():
-            return _grows(predicate, sample)
-        case LimitNear():
-            return _limit_near(predicate, sample)
-        case EveryTrial():
-            return _every_trial(predicate, sample)
-        case _:
-            assert_never(predicate)
+def _test(
+    claim: Claim, records: Sequence[Record], planned: Sequence[Record], label: Label
+) -> Finding:
+    return TESTS[type(claim.predicate)](claim.predicate, gather(claim, records, planned, label))
 
 
 def _bounded(predicate: AtLeast | AtMost, sample: Sample) -> Finding:
@@ -279,7 +261,7 @@ def _compare_paces(
     ]
     logged = restrict_together(taking_part, metric)
     logs = [{**row, metric: math.log2(row[metric])} for row in logged]
-    found = _test(predicate, gather(claim, logs, planned, label))
+    found = _test(claim, logs, planned, label)
     needed = [row for row in logged if row.get(found.sample.column) in found.sample.cells]
     words = []
     for where in reversed(sides_taken):
@@ -359,7 +341,7 @@ def _grows(predicate: Grows, sample: Sample) -> Finding:
 def _limit_near(predicate: LimitNear, sample: Sample) -> Finding:
     (rows, note), cells = sample.complete(), sample.cells
     limits = [_limit(row, cells, predicate.threshold) for row in rows]
-    # A limit of 0 is below all that was tried, and has no logarithm.
+    # A limit of 0 is below all that was tried, has no logarithm, and counts as half the smallest.
     floor = _log2(cells[0], sample.name) - 1
     values = [_log2(limit, sample.name) if limit else floor for limit in limits]
     never_failed = limits.count(cells[-1])
@@ -374,10 +356,6 @@ def _limit_near(predicate: LimitNear, sample: Sample) -> Finding:
 
     detail = f"limits {', '.join(map(show, limits))} by seed; near {show(predicate.near)} is "
     detail += f"{target - 1:.4g} … {target + 1:.4g} on this scale{note}"
-    if 0 in limits:
-        detail += f"; a limit of 0 counts as half of {show(cells[0])}"
-    if never_failed:
-        detail += f"; {never_failed} of {len(limits)} seeds never fail, so their limit is unknown"
     return _by_seed(sample, rows, values, weigh, f"log2 of the limit in {sample.name}", detail)
 
 
@@ -406,6 +384,19 @@ def _every_trial(predicate: EveryTrial, sample: Sample) -> Finding:
         detail,
         interval=share_interval(near, len(values)),
     )
+
+
+TESTS: Mapping[type, Callable[[Any, Sample], Finding]] = {
+    AtLeast: _bounded,
+    AtMost: _bounded,
+    Equivalent: _equivalent,
+    Differs: _differs,
+    DiffersMore: _differs,
+    Grows: _grows,
+    LimitNear: _limit_near,
+    EveryTrial: _every_trial,
+}
+"""Predicate → how a sample is tested for it."""
 
 
 def _cells(sample: Sample, values: Iterable[tuple[float, ...]]) -> tuple[Cell, ...]:

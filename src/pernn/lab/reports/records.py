@@ -6,7 +6,7 @@ from typing import Any
 
 from pernn.errors import ConfigError
 from pernn.lab.config import suggestion
-from pernn.lab.experiments import Claim, Contrast, Where, pace_column
+from pernn.lab.experiments import Claim, Contrast, Where
 from pernn.lab.trials import CENSORED, is_setting
 
 Record = dict[str, Any]
@@ -122,25 +122,9 @@ def placed(
         if key in found:
             pairs = [*where.items(), *zip(columns, key, strict=True)]
             at = ", ".join(f"{name} = {part}" for name, part in pairs)
-            raise ConfigError(
-                f"two trials at {at}: match more columns or select fewer records"
-                f"{_difference_of(found[key], record)}"
-            )
+            raise ConfigError(f"two trials at {at}: match more columns or select fewer records")
         found[key] = record
     return found
-
-
-def _difference_of(one: Record, other: Record) -> str:
-    """Return the settings or words in which two rivals differ."""
-    names = sorted(
-        column
-        for column in one.keys() | other.keys()
-        if column not in ("run", "tables", "num_parameters")
-        and not column.startswith(pace_column(""))
-        and one.get(column) != other.get(column)
-        and not isinstance(one.get(column, other.get(column)), float)
-    )
-    return f"; they differ in {', '.join(names)}" if names else ""
 
 
 def number(record: Record, column: str) -> float | None:
@@ -183,8 +167,3 @@ def restrict_together(records: Iterable[Record], column: str) -> list[Record]:
 def is_censored(record: Record, column: str) -> bool:
     """Return whether a column is a pace that the trial never reached."""
     return bool(record.get(f"{column}{CENSORED}"))
-
-
-def is_pace(column: str) -> bool:
-    """Return whether a column is of updates to a level."""
-    return column.startswith(pace_column(""))

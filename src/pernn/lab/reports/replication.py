@@ -190,7 +190,7 @@ OF_ONE = (*IN_LINE, "findings", "means", "scales")
 lines of their own.
 """
 MARKED = re.compile(
-    r"<!-- ((\w+)(?: \S+)?) -->((?:(?!<!-- \2 ).)*?<!-- /\2 -->)?",
+    r"<!-- ((\w+)(?: \S+)?) -->(?:(?:(?!<!-- \2 ).)*?<!-- /\2 -->)?",
     re.DOTALL,
 )
 
@@ -214,7 +214,6 @@ def replication_parts(reports: Sequence[Report], pages: str = ".") -> dict[str, 
         ),
         "counts": _counts(reports, claims),
         "scorecard": _scorecard(reports, claims, pages),
-        "cost": _cost(reports),
         "spent": f"{len(every):,} runs took {_hours(every)} core-hours of CPUs.",
         "machines": markdown_table(("trials", "ran on"), machines, escape=True) if machines else "",
     }
@@ -244,17 +243,15 @@ def fill(page: str, parts: Mapping[str, str]) -> str:
     A page without a mark has no such part; what stands outside of marks is left alone.
 
     Raises:
-        ValueError: If a mark has no end, or names a claim or a sweep that there is not.
+        ConfigError: If a mark names a claim or a sweep that there is not.
     """
 
     def one(found: re.Match[str]) -> str:
-        name, kind, inside = found.groups()
+        name, kind = found.groups()
         if name not in parts:
             if kind in OF_ONE:
-                raise ValueError(f"<!-- {name} -->: no such claim or sweep")
+                raise ConfigError(f"<!-- {name} -->: no such claim or sweep")
             return found[0]
-        if not inside:
-            raise ValueError(f"<!-- {name} --> is never ended by <!-- /{kind} -->")
         text = parts[name] if kind in IN_LINE else f"\n\n{parts[name] or 'None.'}\n\n"
         return f"<!-- {name} -->{text}<!-- /{kind} -->"
 
@@ -353,14 +350,6 @@ def _counts(reports: Sequence[Report], claims: Sequence[Counted]) -> str:
         found = [f"{count[kind]} {words.get(kind, kind)}" for kind in order if count[kind]]
         sentences.append(f"Of {len(own)} claims of {whose}: {', '.join(found)}.")
     return " ".join(sentences)
-
-
-def _cost(reports: Sequence[Report]) -> str:
-    """Return what the trials took; what several sweeps share counts once in the sum."""
-    rows = [(one.title, f"{len(one.trials):,}", _hours(_core_seconds([one]))) for one in reports]
-    every = _core_seconds(reports)
-    rows.append(("all, each run once", f"{len(every):,} runs", _hours(every)))
-    return markdown_table(("sweep", "trials", "core-hours"), rows, escape=True)
 
 
 def _core_seconds(reports: Sequence[Report]) -> dict[str, float]:

@@ -11,10 +11,9 @@ from typing import Any
 from markupsafe import Markup
 
 from pernn.errors import ConfigError
-from pernn.lab.config import flatten
 from pernn.lab.cores import CORES
 from pernn.lab.encodings import ENCODINGS
-from pernn.lab.experiments import Experiment, names_of
+from pernn.lab.experiments import Experiment, is_pace, names_of
 from pernn.lab.runs import RunSpec
 from pernn.lab.store import to_json, write_atomically
 from pernn.lab.trials import NAMING, Trial, describe, is_setting, unroll
@@ -23,9 +22,8 @@ from .claims import Registered, Verdict, judge_experiment
 from .comparing import Comparison, Side, compare
 from .drawings import FORMATS, Drawing, draw_curves, draw_extra_figures
 from .figures import Format
-from .records import Record, is_pace, lacking, number, sort_key
+from .records import Record, lacking, number, sort_key
 from .rules import Outcome
-from .samples import at_best
 from .tables import Row, summarise, to_csv, to_markdown
 from .texts import Labels, clean, escape_markdown, fill_template, preset_of
 
@@ -45,7 +43,7 @@ METRICS = (
     "damerau_levenshtein_share",
     "loss",
 )
-"""Metrics in the order in which `table.csv` has them beside those of the figure."""
+"""First metrics of `table.csv`: trials and their published records have them in unlike orders."""
 
 MAX_LISTED = 1_000
 """Trials that a page lists; 20,000 would be a quarter of its 13 MB."""
@@ -105,35 +103,17 @@ class Report:
         self.metrics = (*layout.metrics, *measured)
         table = layout.table
         having = [{**one, **one.get("tables", {}).get(table, {})} for one in self.records]
-        self.lacking = lacking(self.metrics, having)
-        notes = (*self.notes, *self.lacking, *describe(self.trials))
+        notes = (*self.notes, *lacking(self.metrics, having), *describe(self.trials))
         self.notes = [clean(note) for note in notes]
         self.preset = preset_of(self.records, self.label)
         self.progress = f"{len(self.records):,} of {len(self.planned):,} trials finished"
         if lost := sum("diverged" in record for record in self.records):
             self.progress += f", {lost:,} of them diverged and counted as the worst"
-        if not self.is_finished:
-            enough = "enough for all claims, as the others are at values that were not chosen"
-            self.progress += f": {enough if self._is_enough() else 'this report is incomplete'}"
 
     @property
     def is_finished(self) -> bool:
         """True if it has all of its trials."""
         return len(self.records) == len(self.planned)
-
-    def _is_enough(self) -> bool:
-        """Return whether each missing trial has a finished twin at the chosen value."""
-        claims, column = self.experiment.claims, self.experiment.figure.x
-        if not all(one.choice and one.choice.value is None for one in claims):
-            return False
-
-        def told(one: Record) -> frozenset[tuple[str, Any]]:
-            return frozenset((k, v) for k, v in one.items() if is_setting(k) and k != column)
-
-        finished = {one["run"] for one in self.records}
-        missing = [one for one in self.planned if one.fingerprint() not in finished]
-        judged = {told(one) for one in at_best(claims, column, self.records)}
-        return judged.issuperset(told(flatten(one.dump())) for one in missing)
 
     @property
     def title(self) -> str:
@@ -202,8 +182,8 @@ class Report:
         learnt = [one for one in self.trials if one.has_lines]
         return [*found, draw_curves(about[0], learnt, *about[1:])] if learnt else found
 
-    def write(self, directory: Path) -> None:
-        """Write page, tables, verdicts and figures.
+    def write(self, directory: Path) -> "Report":
+        """Write page, table, verdicts and figures, and return the report.
 
         Equal trials give equal bytes.
 
@@ -219,12 +199,12 @@ class Report:
             **self.figure.contents,
             **{name: content for one in self.further for name, content in one.contents.items()},
             "table.csv": to_csv(self.rows, self.all_metrics).encode(),
-            "table.md": self.table().encode(),
             "claims.json": to_json(self.dump()),
         }
         for name, content in contents.items():
             write_atomically(directory / name, content)
         self.paths = tuple(directory / name for name in contents)
+        return self
 
     def _measured(self) -> list[str]:
         """List what has numbers: in the layout's table if there is one, else of whole trials."""
@@ -324,32 +304,3 @@ class Report:
             and column != "seed"
             and all(column in other and other[column] == value for other in others)
         ]
-
-
-def write_report(
-    experiment: Experiment,
-    scale: str,
-    records: Sequence[Record],
-    planned: Sequence[RunSpec],
-    directory: Path,
-    command: str,
-    notes: Sequence[str] = (),
-    **how: Any,
-) -> Report:
-    """Write the report of records that are at hand.
-
-    Arguments and errors are those of `Report`.
-
-    Args:
-        experiment: What was asked.
-        scale: Its scale.
-        records: Finished trials.
-        planned: All trials of the sweep, finished or not.
-        directory: Where the files go; made if it is missing.
-        command: What repeats the sweep.
-        notes: Sentences for the end of the page.
-        how: Further arguments of `Report`.
-    """
-    report = Report(experiment, scale, records, planned, command, notes, **how)
-    report.write(directory)
-    return report

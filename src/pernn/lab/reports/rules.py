@@ -5,11 +5,12 @@ very rules that decide.
 """
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from jaxtyping import Float64, Shaped
 
+from pernn.errors import ConfigError
 from pernn.lab.experiments import Rule
 
 from .statistics import ROUNDING, Interval, p_above
@@ -103,9 +104,14 @@ def correct(
             claims, primary ones and others apart, each by twice its smaller p-value; what was
             smaller tells the direction.
 
+    Raises:
+        ConfigError: If there is no such rule.
+
     Source: Holm (1979); Shaffer (1980), "Control of directional errors with stagewise rejective
     multiple test procedures".
     """
+    if rule not in get_args(Rule):
+        raise ConfigError(f"rule is invalid: expected one of {get_args(Rule)}, got {rule!r}")
     outcomes: list[Outcome] = ["inconclusive"] * len(found)
     if rule == "2026-11":
         rejected = iter(holm([p for pair in found for p in pair]))

@@ -252,7 +252,7 @@ def choose(
     return [*filter(takes_part, records)], [*filter(takes_part, planned)], said
 
 
-def at_best(claims: Iterable[Claim], column: Any, records: Sequence[Record]) -> list[Record]:
+def chosen_best(claims: Iterable[Claim], column: Any, records: Sequence[Record]) -> list[Record]:
     """Return the trials that claims judge at each condition's best value."""
     found: dict[Any, Record] = {}
     for claim in claims:

@@ -1,7 +1,7 @@
 """Training as other programs show it: TensorBoard and Weights & Biases, below `logs/`.
 
-What `metrics.jsonl` has is shown there, no more: a run that is resumed is written anew, so no
-point stands twice.
+What `metrics.jsonl` has is shown there, and in Weights & Biases the spec: a run that is resumed is
+written anew, so no point stands twice.
 """
 
 import os
@@ -68,11 +68,11 @@ def _wandb(folder: Path, spec: RunSpec) -> Sink:
     return lambda update, values: run.log(dict(values), step=update), run.finish
 
 
-SINKS: Mapping[str, Callable[[Path, RunSpec], Sink]] = {
-    "tensorboard": _tensorboard,
-    "wandb": _wandb,
+SINKS: Mapping[str, tuple[str, Callable[[Path, RunSpec], Sink]]] = {
+    "tensorboard": ("tensorboard", _tensorboard),
+    "wandb": ("wandb", _wandb),
 }
-"""Name, which is that of the package and of the extra too → what begins it."""
+"""Name, which is that of the extra too → the package it imports, and what begins it."""
 
 
 def choose_sinks(names: Sequence[str] | None) -> None:
@@ -92,7 +92,7 @@ def choose_sinks(names: Sequence[str] | None) -> None:
             raise ConfigError(
                 f"--log-to is invalid: expected one of {', '.join(SINKS)}, got {name!r}"
             )
-        if find_spec(name) is None:
+        if find_spec(SINKS[name][0]) is None:
             raise MachineError(f"--log-to {name} needs a package: {install_command(name)}")
 
 
@@ -119,7 +119,7 @@ class Log:
             with self._guarding(name):
                 place = folder / f"{label}-{spec.fingerprint()}"
                 shutil.rmtree(place, ignore_errors=True)
-                self._sinks[name] = SINKS[name](place, spec)
+                self._sinks[name] = SINKS[name][1](place, spec)
         for line in directory.read_metrics() if names else ():
             self.write(line)
 

@@ -49,6 +49,7 @@ from .published import (
 from .run_directory import RunDirectory as RunDirectory, is_done as is_done, list_runs as list_runs
 from .status import (
     Progress as Progress,
+    RunState as RunState,
     RunStatus as RunStatus,
     read_progress as read_progress,
     read_status as read_status,

@@ -20,7 +20,8 @@ TAIL = 2**16
 """Bytes at the end of `metrics.jsonl` in which its last whole line stands."""
 SILENT_SECONDS = 600.0
 """Age of a lease's newest sign of life beyond any difference between two hosts' clocks."""
-RunState = Literal["finished", "running", "failed", "stopped", "waiting", "damaged"]
+RunState = Literal["finished", "running", "stopped", "waiting", "failed", "damaged"]
+"""In the order in which they are counted for a reader."""
 
 
 @dataclass(frozen=True)

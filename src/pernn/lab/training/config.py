@@ -46,7 +46,7 @@ class TrainingConfig(Config):
     Attributes:
         iterations: Number of updates, N.
         batch_size: Sequences per update.
-        learning_rate: Peak rate of Adam.
+        learning_rate: Peak rate.
         warmup_updates: Updates of linear warm-up, W.
         precision: `fp32`; `tf32` (CUDA only); `bf16`: products in bfloat16, the rest in float32.
         log_interval: Updates per line of training metrics (means over them).
@@ -107,10 +107,12 @@ def learning_rate(update: int, config: TrainingConfig) -> float:
     step, warmup = update - 1, config.warmup_updates
     if step < warmup:
         return config.learning_rate * step / warmup
-    if config.schedule == "constant":
-        return config.learning_rate
-    phase = math.pi * (step - warmup) / config.iterations
-    return config.learning_rate * 0.5 * (1 + math.cos(phase))
+    match config.schedule:
+        case "constant":
+            return config.learning_rate
+        case "cosine":
+            phase = math.pi * (step - warmup) / config.iterations
+            return config.learning_rate * 0.5 * (1 + math.cos(phase))
 
 
 def encoding_strength(update: int, config: TrainingConfig) -> float:
