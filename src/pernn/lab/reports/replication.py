@@ -142,6 +142,8 @@ def planned_sweeps(sweeps: Iterable[Report]) -> dict[str, Report]:
 def count_claims(sweeps: Iterable[Report], experiments: Sequence[str]) -> list[Counted]:
     """Return every claim once, in the order of the experiments.
 
+    Of claims that end in a scale, as `iterations_2x_gru_small`, those of the sweep's are counted.
+
     Args:
         sweeps: All that are there.
         experiments: Whose claims are counted; what no planned sweep judges is not run.
@@ -152,7 +154,12 @@ def count_claims(sweeps: Iterable[Report], experiments: Sequence[str]) -> list[C
     for name in experiments:
         sweep = planned.get(name)
         verdicts = sweep.verdicts if sweep else judge_experiment(find_experiment(name), "", [])
+        scale = sweep.scale if sweep else SCALES[0]
+        elsewhere = tuple(f"_{other}" for other in SCALES if other != scale)
         for verdict in verdicts:
+            # One sentence of the paper is a claim at each scale.
+            if verdict.claim.name.endswith(elsewhere):
+                continue
             title = f"{name}: {verdict.claim.name}"
             numbers = _numbers(verdict)
             first = seen.setdefault(numbers, title) if numbers else title
