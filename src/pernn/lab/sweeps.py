@@ -226,6 +226,8 @@ def run_sweep(
         on_warning(f"{plan.specs[failure.run].label} {failure.state}: {failure.message}")
     damage: list[str] = []
     report = make_report(root, plan, damage.append)
+    for lost in report.lacking:
+        on_warning(lost)
     return SweepResult(
         name, root, failures, report.page, report.verdicts, plan, report, limits.reason, damage
     )
