@@ -45,7 +45,7 @@ def compare(
         second: Likewise; differences are first − second.
         sweep: Where conditions select from; all finished trials of the directory if absent.
         metric: What is compared; that of the experiments if absent.
-        until: Compare by the updates until the training accuracy first reached this level instead.
+        until: Compare by the updates until the training accuracy first reached this level.
         scale: Of experiments.
         results: Results directory.
         evidence: Folder of published trials, which count as finished, as in `run`; `None` to count
@@ -62,6 +62,11 @@ def compare(
     """
     root = Path(results)
     published = evidence_folder() if evidence is True else Path(evidence) if evidence else None
+    if until is not None and (metric is not None or not 0 < until <= 1):
+        raise ConfigError(
+            f"--until is invalid: expected a share of right tokens above 0, and no metric beside "
+            f"it, got {until}" + (f" and {metric}" if metric else "")
+        )
     levels = LEVELS if until is None else (*LEVELS, until)
     pool = _Pool(root, scale, published, complain, left_out, levels)
     conditions = ["=" in text for text in (first, second)]
