@@ -84,7 +84,7 @@ class RayRunner:
         require_ray()
         root, events, interrupted = root.resolve(), Events(), Event()
         # Without it, a task that was killed for its memory is repeated for ever, uncounted.
-        environment = {"RAY_task_oom_retries": "0"}
+        environment = {"RAY_task_oom_retries": "0", "RAY_USAGE_STATS_ENABLED": "0"}
         if self.address == "local":
             # It listens on loopback only.
             environment["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
