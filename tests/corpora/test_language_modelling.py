@@ -159,7 +159,7 @@ def test_parameters_of_other_tasks_are_refused():
     with pytest.raises(ConfigError, match="num_held_out: unknown key"):
         LanguageModellingConfig(num_held_out=5)
     # As-run the first token is not predicted.
-    with pytest.raises(ConfigError, match="length: .* greater than or equal to 2"):
+    with pytest.raises(ConfigError, match=r"length: .* greater than or equal to 2"):
         LanguageModellingConfig(length=1)
     with pytest.raises(ConfigError, match="num_words"):
         GrammarConfig(num_words=1)

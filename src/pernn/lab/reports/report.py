@@ -103,7 +103,8 @@ class Report:
         self.metrics = (*layout.metrics, *measured)
         table = layout.table
         having = [{**one, **one.get("tables", {}).get(table, {})} for one in self.records]
-        notes = (*self.notes, *lacking(self.metrics, having), *describe(self.trials))
+        self.lacking = lacking(self.metrics, having)
+        notes = (*self.notes, *self.lacking, *describe(self.trials))
         self.notes = [clean(note) for note in notes]
         self.preset = preset_of(self.records, self.label)
         self.progress = f"{len(self.records):,} of {len(self.planned):,} trials finished"
