@@ -146,12 +146,14 @@ def tune(
         changes: As for `trials`; `~path` → LOW:HIGH:N tunes a setting.
 
     Raises:
-        ConfigError: If the grid is invalid, the experiment is none of these, or a trial is of a
-            validation seed or lacks the setting.
+        ConfigError: If two settings are tuned, the grid is invalid, the experiment is none of
+            these, or a trial is of a validation seed or lacks the setting.
     """
     found = {path: value for path, value in changes.items() if path.startswith(TUNED)}
     if not found:
         return experiment, None
+    if len(found) > 1:
+        raise ConfigError("--tune takes one setting")
     ((path, text),) = found.items()
     column, metric = path.removeprefix(TUNED), experiment.figure.metrics[0]
     if "accuracy" not in metric:
