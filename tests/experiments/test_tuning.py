@@ -126,6 +126,7 @@ def test_what_is_no_grid_is_refused(text):
     ("name", "changes", "message"),
     [
         ("vocabulary_size", {"~training.rate": "1:2:3"}, "training.rate"),
+        ("vocabulary_size", {PATH: "1:2:3", "~seed": "1:2:3"}, "--tune takes one setting"),
         ("vocabulary_size", {PATH: "1:2:3", "seed": [111, 1009]}, "1009 chooses settings"),
         ("learning_rate", {PATH: "1:2:3"}, "its claims choose a setting already"),
         ("gradient_stability", {PATH: "1:2:3"}, "its first metric is similarity"),

@@ -91,12 +91,16 @@ def test_a_part_that_has_a_kind_keeps_the_place_that_named_it():
         ("plainparts:PlainConfig", "cannot be imported: SyntaxError: "),
         (":", "Empty module name"),
         ("importing:X", "No module named 'torhc'$"),
+        ("unbuilt:X", "'unbuilt:X' must define build$"),
     ],
 )
 def test_a_place_that_holds_no_part_is_refused(module, tmp_path, place, said):
     module()
     (tmp_path / "plainparts.py").write_text("def")
     (tmp_path / "importing.py").write_text("import torhc")
+    (tmp_path / "unbuilt.py").write_text(
+        "from pernn.lab.cores import CoreConfig\nclass X(CoreConfig): pass"
+    )
     sys.modules.pop("plainparts", None)
     importlib.invalidate_caches()
     with pytest.raises(ConfigError, match=said):

@@ -216,6 +216,8 @@ class Registry(Generic[C]):
             raise ConfigError(
                 f"{self.group}: {kind!r} must be a subclass of {self.base.__name__}, got {found!r}"
             )
+        if missing := ", ".join(sorted(getattr(found, "__abstractmethods__", ()))):
+            raise ConfigError(f"{self.group}: {kind!r} must define {missing}")
         return _named(found, kind)
 
     def _import(self, kind: str) -> Any:
