@@ -11,7 +11,7 @@ import pytest
 import pernn.cores
 import pernn.lab
 from pernn import errors
-from pernn.errors import PernnError, install_command
+from pernn.errors import MAX_MESSAGE, PernnError, install_command
 
 PACKAGES = sorted(
     module.name
@@ -162,3 +162,7 @@ def test_a_config_error_is_also_a_value_error():
 
 def test_the_drawn_tree_names_every_error():
     assert all(error.__name__ in errors.__doc__ for error in ALL)
+
+
+def test_a_message_is_bounded_whatever_it_quotes():
+    assert str(PernnError("a" * (MAX_MESSAGE + 5))) == "a" * MAX_MESSAGE + " … (5 characters more)"

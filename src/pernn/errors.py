@@ -14,14 +14,19 @@ import pathlib
 import shlex
 import sys
 
+MAX_MESSAGE = 2_000
+"""Characters of a message: a value of megabytes that is quoted in one says nothing more."""
+
 
 def one_line(text: str) -> str:
-    r"""Make text one printable line.
+    r"""Make text one printable line of bounded length.
 
     Examples:
         >>> print(one_line("a\nb"))
         a\nb
     """
+    if len(text) > MAX_MESSAGE:
+        text = f"{text[:MAX_MESSAGE]} … ({len(text) - MAX_MESSAGE:,} characters more)"
     return "".join(
         sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text
     )
