@@ -7,8 +7,9 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from multiprocessing import active_children
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 
 import pandas as pd
 import pytest
@@ -16,7 +17,7 @@ import torch
 
 import pernn.lab
 from command_line import call, succeed
-from pernn.errors import ConfigError
+from pernn.errors import ConfigError, MachineError
 from pernn.lab import evidence
 from pernn.lab.evidence import make_study, rebuild
 from pernn.lab.experiments import find_experiment, trials
@@ -402,3 +403,17 @@ def test_a_process_that_draws_leaves_its_queue_unless_interrupts_are_ignored(bef
             evidence._draw((Path("none"), None, "no such sweep", ("svg",)))
     finally:
         signal.signal(signal.SIGINT, handler)
+
+
+def test_a_killed_process_that_draws_is_said(two, tmp_path):
+    def kill():
+        # Both are there: a pool of Python 3.11 that breaks as it starts another never ends.
+        while len(there := active_children()) < 2:
+            time.sleep(0.01)
+        there[0].kill()
+
+    killer = Thread(target=kill)
+    killer.start()
+    with pytest.raises(MachineError, match="try --jobs 1"):
+        rebuild(two, tmp_path / "pages", pytest.fail, jobs=2)
+    killer.join()

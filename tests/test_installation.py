@@ -19,8 +19,11 @@ PIP = f"{sys.executable} -m pip"
 
 def test_an_extra_is_added_to_the_clone_or_to_what_a_wheel_installed(monkeypatch, tmp_path):
     assert install_command("ray") == f"{PIP} install -e '.[ray]'"
+    monkeypatch.chdir(tmp_path)
+    assert install_command("ray") == f"{PIP} install -e '{ROOT}[ray]'"
     monkeypatch.setattr("pernn.errors.__file__", str(tmp_path / "site" / "pernn" / "errors.py"))
-    assert install_command("ray") == f"{PIP} install 'pernn[ray]'"
+    assert install_command("parquet") == f"{PIP} install 'pyarrow>=18'"
+    assert install_command("notebooks") == f"{PIP} install 'ipykernel>=6.29' 'nbclient>=0.10'"
 
 
 def test_no_text_installs_pernn_from_an_index():

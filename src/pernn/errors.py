@@ -50,10 +50,23 @@ def show_time(seconds: float | None) -> str:
 
 
 def install_command(extra: str) -> str:
-    """Return the command that adds an extra to this installation."""
-    is_clone = (pathlib.Path(__file__).parents[2] / "pyproject.toml").is_file()
-    what = f"-e '.[{extra}]'" if is_clone else f"'pernn[{extra}]'"
-    return f"{shlex.quote(sys.executable)} -m pip install {what}"
+    """Return the command that adds an extra to this installation.
+
+    No package index has pernn: outside a clone the extra's own packages are named.
+    """
+    # Slow to import, and needed only on the way out.
+    from importlib.metadata import PackageNotFoundError, requires
+
+    clone, words = pathlib.Path(__file__).parents[2], list[str]()
+    if not (clone / "pyproject.toml").is_file():
+        try:
+            pairs = [line.partition("; extra == ") for line in requires("pernn") or ()]
+        except PackageNotFoundError:  # sources that were only copied
+            pairs = []
+        words = [name for name, _, of in pairs if of.strip("'\"") == extra]
+    here = "." if clone == pathlib.Path.cwd() else str(clone)
+    words = [*map(shlex.quote, words)] or ["-e", f"'{here}[{extra}]'"]
+    return " ".join([shlex.quote(sys.executable), "-m pip install", *words])
 
 
 class PernnError(Exception):

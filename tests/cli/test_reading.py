@@ -257,3 +257,12 @@ def test_a_comparison_of_nothing_says_where_it_looked(tmp_path):
     assert done.returncode == 2
     assert f"no finished trials to select from in {tmp_path / 'results'}" in done.stderr
     assert "by --sweep" in done.stderr
+
+
+def test_export_takes_no_address(results, tmp_path):
+    address = "ftp://me:secret@host/b.csv"
+    refused = call("export", "study-demo", "-o", address, "-r", results, cwd=tmp_path)
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert "not an address" in refused.stderr
+    assert "secret" not in refused.stderr
+    assert not list(tmp_path.iterdir())

@@ -347,10 +347,16 @@ def test_a_registered_experiment_is_checked(pasted, monkeypatch):
     for found, complaint in (
         (ImportError("no module"), "cannot be imported: ImportError: no module"),
         (SyntaxError("invalid syntax"), "cannot be imported: SyntaxError: invalid syntax"),
+        ({"name": "binary_length"}, "must be an Experiment called 'binary_length', got {"),
     ):
         monkeypatch.setattr(where, lambda found=found: {"binary_length": Point(found)})
         with pytest.raises(ConfigError, match=complaint):
             find_experiment("binary_length")
+    monkeypatch.setattr(where, lambda: {"other": Point(experiment)})
+    with pytest.raises(
+        ConfigError, match="must be an Experiment called 'other', got 'binary_length"
+    ):
+        find_experiment("other")
 
 
 def test_the_page_claims_no_kind_that_is_built_in():

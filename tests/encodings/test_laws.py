@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from pernn import PositionEncoded
 from pernn.encodings import Encoding, Learned, NoEncoding, Random, Sinusoidal
@@ -300,3 +301,20 @@ def test_a_position_below_zero_is_refused_without_an_encoding_too():
 def test_a_layer_has_no_phase_to_mask():
     with pytest.raises(ConfigError, match="masked='input' is invalid: a layer has no output phase"):
         PositionEncoded(torch.nn.GRU(8, 4, batch_first=True), Sinusoidal(6, masked="input"))
+
+
+def test_a_shape_tried_on_fake_tensors_leaves_nothing_behind():
+    encoding = Sinusoidal(4)
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        encoding(torch.empty(2, 5, 4))
+    assert torch.equal(encoding(5), Sinusoidal(4)(5))
+
+
+def test_sequences_far_apart_need_a_table_each():
+    """A table of all steps between would take 40 GB."""
+    encoding, vectors = Sinusoidal(6), torch.zeros(3, 4, 1)
+    offsets = torch.tensor([-2, 0, 2**31])
+    found = encoding.join(vectors, position_offset=offsets, lengths=torch.tensor([4, 3, 4]))
+    near = encoding.join(vectors[:2], position_offset=offsets[:2], lengths=torch.tensor([4, 3]))
+    assert torch.equal(found[:2], near)
+    assert torch.equal(found[2], encoding.join(vectors[2], position_offset=2**31))

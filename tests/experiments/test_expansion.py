@@ -172,6 +172,8 @@ def test_what_only_pretrained_networks_have_is_a_block_of_rows():
     ("changes", "said"),
     [
         ({"seed": []}, "seed is invalid: expected one or more values, got none"),
+        ({"+core.kind": "lstm"}, "expected a value to add, got 'lstm', which the grid has already"),
+        ({"+task.vocab_size": 32}, r"got 32, which the grid has already \(192, 32\)"),
         (
             {"+core.kind": "absent_module:Config"},
             "cannot be imported: ModuleNotFoundError: No",
@@ -196,6 +198,8 @@ def test_what_makes_no_grid_is_refused(changes, said):
     [
         ((["seed=1"], "3", None), "are the same: give one"),
         ((None, "many", None), "expected a number of seeds such as 10, or a list"),
+        ((None, "666", None), "expected 1 to 100, got 666; one seed alone is `--set seed=666`"),
+        ((None, "0", None), "expected 1 to 100"),
         ((None, "", None), "--seeds is invalid"),
         ((None, None, ["core.kind"]), "--add core.kind: expected path=value"),
     ],

@@ -176,6 +176,9 @@ WORDS = replace(LINES, x=("seed", "core.kind"))
     [
         (lambda: replace(WORDS, form="bands"), None, "'bands' has one column along its axis"),
         (lambda: replace(DIFFERENCE, contrast=None), None, "needs a contrast"),
+        (lambda: replace(WORDS, contrast=ENCODING), None, "along words shows no contrast"),
+        (lambda: replace(SCATTER, contrast=ENCODING), None, "shows no contrast"),
+        (lambda: replace(HEAT, metrics=("similarity", "loss")), None, "one metric"),
         (lambda: replace(FACTORS, contrast=None), None, "needs a contrast"),
         (
             lambda: replace(POINTS, x="encoding.kind", lines="task.vocab_size"),

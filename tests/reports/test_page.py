@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from pernn.errors import ConfigError
 from pernn.lab.experiments import AtLeast, Claim, Differs, Place
 from pernn.lab.reports import FORMATS, Report
 from pernn.lab.reports.drawings import draw_extra_figures
@@ -312,3 +313,9 @@ def test_a_figure_of_a_part_of_the_trials(tmp_path):
     assert drawn.contents == draw_extra_figures(same, alone, "demo")[0].contents
     for others in (alone, [one for one in records if one not in alone], []):
         assert not draw_extra_figures(about, others, "demo")
+
+
+@pytest.mark.parametrize("stem", ["figure", "table", "index", "Up", "a/b", "", "a.b"])
+def test_names_of_other_files_are_refused(stem):
+    with pytest.raises(ConfigError, match=r"figure's name"):
+        experiment(more_figures={stem: LAYOUT})

@@ -292,3 +292,14 @@ def test_without_links_a_term_is_still_claimed_once(run, monkeypatch):
         holding = lease.Holding(1)
         assert not lease._create(run.path, holding)
     assert not list(run.path.glob(".*"))
+
+
+def test_a_checkpoint_that_kept_a_damaged_log_is_set_aside(run):
+    run.path.mkdir(parents=True)
+    run.checkpoints.save(Checkpoint(1, {}, {"metrics": '{"update": 1}\n'}))
+    run.checkpoints.save(Checkpoint(2, {}, {"metrics": "\0" * 20 + '{"update": 2}\n'}))
+    found, complaints = run.checkpoints.load_latest()
+    assert found.update == 1
+    assert len(complaints) == 1
+    assert "state.json, line 1: expected value" in complaints[0]
+    assert (run.checkpoints.path / "damaged-update-000000002").is_dir()

@@ -175,7 +175,13 @@ class Encoding(nn.Module, ABC):
             positions = positions.minimum(ends.unsqueeze(1))
         if not positions.numel():
             return self._scaled(0, 0).new_empty(*positions.shape, self.size)
-        first, last = map(int, positions.aminmax())
+        first, end = map(int, positions.aminmax())
+        if end - first > positions.numel():  # sequences far apart: a table for each
+            alone = positions.unsqueeze(1).unbind(0)
+            return torch.cat([self._at(one, *map(int, one.aminmax())) for one in alone])
+        return self._at(positions, first, end)
+
+    def _at(self, positions: Tensor, first: int, last: int) -> Float[Tensor, "batch time size"]:
         table = self._scaled(first, last + 1)
         return F.embedding((positions - first).to(table.device), table)
 

@@ -12,6 +12,7 @@ from typing import Literal
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch._subclasses import FakeTensor
 
 from pernn.errors import ConfigError
 
@@ -85,7 +86,9 @@ class Sinusoidal(Computed):
         if len(table) < num_steps or (table.device, table.dtype) != (place.device, place.dtype):
             # Asked for one more step at a time, as in generation, the table grows by doubling.
             grown = 2 * len(table) if 0 < len(table) < num_steps <= 2 * len(table) else num_steps
-            table = self._table = self._compute(0, grown)
+            table = self._compute(0, grown)
+            if not isinstance(table, FakeTensor):
+                self._table = table
         return table[:num_steps]
 
     def between(self, first: int, end: int) -> Float[Tensor, "time size"]:

@@ -4,6 +4,7 @@ import os
 import signal
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from functools import partial
 from multiprocessing import get_context, parent_process
@@ -173,6 +174,8 @@ def rebuild(
         StoreError: If a file cannot be written.
     """
     own = [target / PAGE] if (target / PAGE).exists() else []
+    for page in (*own, *pages):
+        _read(page)  # before minutes of drawing
     reports = read_reports(folder, complain)
     with gc_paused():
         for report in watch(_drawn(reports, folder, folder, jobs), len(reports)):
@@ -255,10 +258,15 @@ def _drawn(
             yield report
         return
     asked = [(root, folder, report.name, report.formats) for report in reports]
-    with ProcessPoolExecutor(jobs, get_context("spawn"), _leave_with_parent) as pool:
-        for report, (figure, further) in zip(reports, pool.map(_draw, asked), strict=True):
-            report.figure, report.further = figure, further
-            yield report
+    try:
+        with ProcessPoolExecutor(jobs, get_context("spawn"), _leave_with_parent) as pool:
+            for report, (figure, further) in zip(reports, pool.map(_draw, asked), strict=True):
+                report.figure, report.further = figure, further
+                yield report
+    except BrokenProcessPool:
+        raise MachineError(
+            "a process that draws was killed, perhaps as memory ran out: try --jobs 1"
+        ) from None
 
 
 _interrupted = Event()

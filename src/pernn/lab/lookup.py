@@ -1,5 +1,6 @@
 """Sweeps of a results directory, found by name, and how they stand."""
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
@@ -341,8 +342,12 @@ def _published_in(folder: Path, sweep: str | None) -> list[Trial] | None:
     if sweep not in sweeps:
         raise ConfigError(f"{folder} has no sweep {sweep!r} (published: {', '.join(sweeps)})")
     own = describe_publication(sweeps[sweep])
-    # Trials that sweeps share lie in the file of one of them.
-    plan = plan_again(own).taking(
-        lambda runs: {one.run: one for one in read_published(folder, runs)}, folder
-    )
+    try:
+        # Trials that sweeps share lie in the file of one of them.
+        plan = plan_again(own).taking(
+            lambda runs: {one.run: one for one in read_published(folder, runs)}, folder
+        )
+    except ConfigError as error:
+        warnings.warn(f"{sweep}: only trials of its own file were found: {error}", stacklevel=3)
+        return read_published(folder, own.runs)
     return list(plan.published.values())

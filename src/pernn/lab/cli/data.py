@@ -214,7 +214,7 @@ def analyze(
     pairs: Annotated[int, Option(min=1)] = 256,
     source_step: Annotated[int, Option(min=1)] = 1,
     map_pairs: Annotated[int, Option("--map", min=0)] = 0,
-    output: Annotated[Path | None, Option("--output", "-o")] = None,
+    output: Annotated[str | None, Option("--output", "-o")] = None,
     device: Device = "auto",
     threads: Threads = 1,
     as_json: Json = False,
@@ -250,14 +250,14 @@ def analyze(
         for name, table in tables.items()
         for values in zip(*table.values(), strict=True)
     ]
-    if output is not None:
-        export_records(rows, output)
+    # Before the file: if that cannot be written, minutes of work are not lost.
     if as_json:
         print_json(tables)
-        return
-    _print_stability(tables["gradient_stability"])
+    else:
+        _print_stability(tables["gradient_stability"])
     if output is not None:
-        typer.echo(f"{len(rows)} rows written to {output}")
+        export_records(rows, output)
+        typer.echo(f"{len(rows)} rows written to {output}", err=as_json)
 
 
 def _watch(lines: Iterable[Any], count: int) -> Iterable[Any]:

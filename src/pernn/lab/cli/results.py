@@ -157,18 +157,22 @@ def compare(
     from pernn.lab.comparisons import compare as compare_trials
 
     damage: list[str] = []
-    found = compare_trials(
-        first,
-        second,
-        sweep=sweep,
-        metric=metric,
-        until=until,
-        scale=scale,
-        results=results,
-        evidence=published_folder(ignore=ignore_published),
-        complain=warn,
-        left_out=damage.append,
-    )
+    try:
+        found = compare_trials(
+            first,
+            second,
+            sweep=sweep,
+            metric=metric,
+            until=until,
+            scale=scale,
+            results=results,
+            evidence=published_folder(ignore=ignore_published),
+            complain=warn,
+            left_out=damage.append,
+        )
+    except ConfigError:
+        left_out(damage)  # may be why
+        raise
     if as_json:
         print_json(found.dump())
     else:

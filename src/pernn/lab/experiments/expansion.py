@@ -44,7 +44,8 @@ def trials(
             the grid. Seeds that choose a setting for the others stay as they are.
 
     Raises:
-        ConfigError: If there is no such scale, a change fits no spec, or a list is empty.
+        ConfigError: If there is no such scale, a change fits no spec, or a list is empty or
+            adds what is there.
     """
     if scale not in experiment.scales:
         known = ", ".join(experiment.scales)
@@ -152,8 +153,15 @@ def _expanded(
     for value in values:
         made += _of_kind(varied, name, value) or _with_value(varied, name, value)
     if path.startswith(ADDED):
+        there = {json.dumps(flatten(spec.dump()).get(name)) for spec in specs}
+        if double := [one for one in values if json.dumps(one) in there]:
+            known = ", ".join(sorted(there - {"null"}))
+            raise ConfigError(
+                f"{name} is invalid: expected a value to add, got {double[0]!r}, which the grid "
+                f"has already ({known})"
+            )
         made = [*varied, *made]
-        if name == ENCODING.column and not _of_kind(specs, name, ENCODING.baseline):
+        if name == ENCODING.column and json.dumps(ENCODING.baseline) not in there:
             made += _with_value(varied, name, ENCODING.baseline)
     chosen = set(varied)
     kept = [one for one in specs if one not in chosen]

@@ -4,6 +4,7 @@ Records are flat: the run's spec by dotted path (`task.vocab_size`, `core.kind`,
 measured metrics (`token_accuracy`). Everything below selects and names columns of such records.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -29,6 +30,11 @@ Rule = Literal["2026-11", "2026-12"]
 """How verdicts are corrected, by the month in which the rule was fixed; docs/statistics.md."""
 
 Form = Literal["points", "bands", "difference", "heat", "scatter", "factors"]
+
+REPORT_FILES = frozenset(
+    {"claims", "figure", "index", "learning_curves", "report", "sweep", "table"}
+)
+"""What the other files of a sweep are called, up to their ending."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +88,11 @@ class FigureLayout:
         if self.form not in get_args(Form):
             known = ", ".join(get_args(Form))
             raise ConfigError(f"form is invalid: expected one of {known}, got {self.form!r}")
+        if self.contrast and (self.form in ("heat", "scatter") or not isinstance(self.x, str)):
+            along = f"of the form {self.form!r}" if isinstance(self.x, str) else "along words"
+            raise ConfigError(f"a figure {along} shows no contrast")
+        if self.form == "heat" and len(self.metrics) != 1:
+            raise ConfigError(f"a heat map shows one metric, got {', '.join(self.metrics)}")
         if self.form != "points" and not isinstance(self.x, str):
             raise ConfigError(f"a figure of the form {self.form!r} has one column along its axis")
         if self.form in ("difference", "factors") and not self.contrast:
@@ -115,7 +126,8 @@ class Experiment:
             "2026-11" if absent. A new registration brings a scale of its own.
 
     Raises:
-        ConfigError: If there is no question.
+        ConfigError: If there is no question, the first figure leaves trials out, or a further
+            figure's name is not a valid file name or that of another file.
     """
 
     name: str
@@ -134,6 +146,16 @@ class Experiment:
             vars(self).update(question=entry.question, source=entry.source)
         if not self.question:
             raise ConfigError(f"{self.name}: an experiment needs a question")
+        if self.figure.where:
+            raise ConfigError(
+                f"{self.name}: `where` is for further figures; the first shows all trials"
+            )
+        for stem in self.more_figures:
+            if not re.fullmatch(r"[a-z][a-z0-9_]*", stem) or stem in REPORT_FILES:
+                raise ConfigError(
+                    f"{self.name}: a further figure's name consists of a-z, 0-9 and _, and is none "
+                    f"of {', '.join(sorted(REPORT_FILES))}; got {stem!r}"
+                )
 
     @property
     def choosing(self) -> frozenset[int]:
@@ -145,7 +167,8 @@ def find_experiment(name: str) -> Experiment:
     """Import an experiment by name, built-in or by its entry point.
 
     Raises:
-        ConfigError: If there is none of that name, or it cannot be imported.
+        ConfigError: If there is none of that name, it cannot be imported, or what was registered
+            is no experiment of that name.
         MachineError: If it names parts that are not loaded while own parts are off.
     """
     if name in CATALOGUE:
@@ -161,11 +184,16 @@ def find_experiment(name: str) -> Experiment:
             "entry point, see docs/extend.md)"
         )
     try:
-        found: Experiment = point.load()
+        found = point.load()
     except MachineError:
         raise
     except (Exception, SystemExit) as error:
         raise ConfigError(
             f"{GROUP}: {name!r} cannot be imported: {type(error).__name__}: {error}"
         ) from error
+    if not isinstance(found, Experiment) or found.name != name:
+        got = repr(found.name) if isinstance(found, Experiment) else repr(found)
+        raise ConfigError(
+            f"{GROUP}: {point.value} must be an Experiment called {name!r}, got {got}"
+        )
     return found

@@ -5,6 +5,7 @@ from functools import partial
 from itertools import product
 from typing import Any
 
+from pernn.errors import ConfigError
 from pernn.lab.runs import RunSpec
 
 from .predicates import Contrast
@@ -18,12 +19,23 @@ VALIDATION_SEEDS = (1_009, 2_003, 3_001)
 SMALL_SEEDS = (*SEEDS, 666, 777, 888)
 """The seeds of published evidence: the paper's and three more."""
 
+MAX_SEEDS = 100
+"""Beyond this a number of seeds is more likely a seed."""
+
 
 def first_seeds(count: int) -> tuple[int, ...]:
     """Return the first seeds of the series 111, 222 and so on.
 
     The published ones come first, then fixed further ones.
+
+    Raises:
+        ConfigError: If there are none or more than `MAX_SEEDS`.
     """
+    if not 1 <= count <= MAX_SEEDS:
+        raise ConfigError(
+            f"a number of seeds is invalid: expected 1 to {MAX_SEEDS}, got {count}; one seed alone "
+            f"is `--set seed={count}`"
+        )
     return tuple(SEEDS[0] * number for number in range(1, count + 1))
 
 

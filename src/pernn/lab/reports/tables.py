@@ -205,8 +205,8 @@ def export_records(records: Records, place: str | Path, table: str | None = None
         The number of rows.
 
     Raises:
-        ConfigError: If the place's ending is not one of .csv, .json, .parquet, or no trial has the
-            table.
+        ConfigError: If the place is an address, its ending is not one of .csv, .json, .parquet, or
+            no trial has the table.
         CorruptError: If a trial's table is malformed.
         MachineError: If a package is missing that the form needs.
         StoreError: If the file cannot be written.
@@ -231,7 +231,7 @@ def export_curves(trials: Sequence[Trial], place: str | Path) -> int:
         The number of rows.
 
     Raises:
-        ConfigError: If the place's ending is not one of .csv, .json, .parquet.
+        ConfigError: If the place is an address, or its ending is not one of .csv, .json, .parquet.
         MachineError: If a package is missing that the form needs.
         StoreError: If the file cannot be written.
     """
@@ -249,11 +249,16 @@ def require_exportable(place: str | Path) -> None:
     """Refuse an unfit place before records are read.
 
     Raises:
-        ConfigError: If its ending is not one of .csv, .json, .parquet.
+        ConfigError: If it is an address, or its ending is not one of .csv, .json, .parquet.
+        MachineError: If the form needs a package that is missing.
     """
+    if "://" in str(place):
+        raise ConfigError("expected a file here, not an address: export it, then copy it there")
     form = Path(place).suffix
     if form not in WRITERS:
         raise ConfigError(f"{place}: the ending must be one of {', '.join(WRITERS)}")
+    if form == ".parquet":
+        load_pyarrow()
 
 
 def _to_csv(parts: "Iterable[pd.DataFrame]") -> Iterator[bytes]:

@@ -272,7 +272,13 @@ def iterate_lines(path: Path, *, strict: bool = True) -> Iterator[dict[str, Any]
         path: The file; no lines if there is none.
         strict: Whether a damaged line is an error; else it is left out.
     """
-    number, remaining = 0, io.BytesIO(read_whole(path) if path.exists() else b"")
+    if path.exists():
+        yield from parse_lines(path, read_whole(path), strict=strict)
+
+
+def parse_lines(path: Path, content: bytes, *, strict: bool = True) -> Iterator[dict[str, Any]]:
+    """Yield the JSON lines of a file's content as `iterate_lines` does."""
+    number, remaining = 0, io.BytesIO(content)
     while lines := [*islice(remaining, BATCH)]:
         if (found := _parse_at_once(lines)) is not None:
             yield from found

@@ -354,16 +354,17 @@ class RunDirectory:
     def read_result(self) -> dict[str, Any] | None:
         """Read the result, or `None` if there is none yet."""
         path = self.path / RESULT
-        values = read_json_if_any(path, MAX_RESULT_BYTES)
-        if values is None:
-            return None
-        check_format(path, values)
         try:
+            values = read_json_if_any(path, MAX_RESULT_BYTES)
+            if values is None:
+                return None
+            check_format(path, values)
             check_values(Result, values)
-        except ValueError as error:
-            raise CorruptError(f"{path}: {error}") from None
+        except (CorruptError, ValueError) as error:
+            what = str(error).removeprefix(f"{path}: ")
+            raise CorruptError(f"{path}: {what}: delete it to have it made anew") from None
         if values.get("fingerprint") != self.fingerprint:
-            raise CorruptError(f"{path}: not the result of run {self.fingerprint}")
+            raise CorruptError(f"{path}: not the result of run {self.fingerprint}: delete it")
         return values
 
 

@@ -112,13 +112,16 @@ def load_sweep(root: Path, name: str) -> Sweep:
     if not path.exists():
         known = ", ".join(list_sweeps(root)) or "none yet: start one with `pernn run`"
         raise ConfigError(f"no sweep {name!r} in {root.absolute()} (there: {known})")
-    values = read_json(path, MAX_RESULT_BYTES)
+    try:
+        values = read_json(path, MAX_RESULT_BYTES)
+    except CorruptError as error:
+        raise CorruptError(f"{error}; run the experiment again, which writes it anew") from None
     check_format(path, values)
     del values["format"]
     try:
         sweep = as_sweep(values)
     except ValueError:
-        raise CorruptError(f"{path}: not a list of runs") from None
+        raise CorruptError(f"{path}: not a list of runs: run the experiment again") from None
     if sweep.name != name:
         raise CorruptError(f"{path}: the list of another sweep, {sweep.name!r}")
     return sweep
