@@ -11,7 +11,7 @@ import drawn
 from drawn import parts_of
 from pairs import pairwise
 from pernn.cores import GRU, LRU, LSTM, S4D, Elman, GatedDelta, MinGRU, MinLSTM
-from pernn.cores.operators import is_faster
+from pernn.cores.scanning import is_faster
 from pernn.kernels import describe_kernels, find_kernels, rounding_products, without_kernels
 
 PAIRS = {"elman": (Elman, nn.RNN), "gru": (GRU, nn.GRU), "lstm": (LSTM, nn.LSTM)}
@@ -97,19 +97,14 @@ def test_a_packed_sequence_is_each_sequence_alone(kind, sorted_by, rounds, with_
 
 def spy(monkeypatch, kind):
     """Return a list that fills with what ran: PyTorch's operator, or ours."""
-    ran, name = [], PAIRS[kind][0].mode.lower()
-    theirs, ours = getattr(torch._VF, name), torch.ops.pernn.scan_forward
+    ran = []
 
-    def run_theirs(*args):
-        ran.append("operator")
-        return theirs(*args)
+    def record(place, name, said):
+        run = getattr(place, name)
+        monkeypatch.setattr(place, name, lambda *args: (ran.append(said), run(*args))[1])
 
-    def run_ours(*args):
-        ran.append("kernels")
-        return ours(*args)
-
-    monkeypatch.setattr(torch._VF, name, run_theirs)
-    monkeypatch.setattr(torch.ops.pernn, "scan_forward", run_ours)
+    record(torch._VF, PAIRS[kind][0].mode.lower(), "operator")
+    record(torch.ops.pernn, "scan_forward", "kernels")
     return ran
 
 

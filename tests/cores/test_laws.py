@@ -3,14 +3,12 @@
 The others have no twin in PyTorch: test_s4d.py and test_modern.py have their definitions.
 """
 
-from functools import partial
 from itertools import product
 
 import pytest
 import torch
 
 from drawn import draw, parts_of
-from pernn.cores import Recurrence
 from pernn.errors import ConfigError
 from pernn.lab.cores import CORES
 
@@ -52,11 +50,6 @@ def initial(core, batch=BATCH):
 
 def close(found, expected):
     torch.testing.assert_close(found, expected, rtol=1e-11, atol=1e-12)
-
-
-@each_kind
-def test_a_core_is_a_recurrence(kind):
-    assert isinstance(build(kind), Recurrence)
 
 
 @each_kind
@@ -165,14 +158,6 @@ def test_the_generator_alone_decides_the_weights(kind):
 
 
 @each_kind
-def test_whoever_resets_by_pytorchs_convention_draws_anew(kind):
-    core = build(kind)
-    before = [parameter.clone() for parameter in core.parameters()]
-    core.reset_parameters()
-    assert any(not torch.equal(*pair) for pair in zip(core.parameters(), before, strict=True))
-
-
-@each_kind
 @pytest.mark.parametrize("layers", [1, 2])
 def test_gradcheck(kind, layers):
     # It takes one run for each number, and another for its inverse: few numbers will do.
@@ -229,7 +214,10 @@ def test_more_outputs_than_steps_are_refused(kind, num_outputs):
 @each_kind
 def test_function_transforms_give_what_autograd_gives(kind):
     core, inputs, along = build(kind, 2), draw(BATCH, TIME, INPUT), draw(BATCH, TIME, INPUT, seed=8)
-    outputs = partial(_outputs, core)
+
+    def outputs(vectors):
+        return core(vectors)[0]
+
     expected = torch.autograd.functional.jacobian(outputs, inputs)
     where = inputs.clone().requires_grad_()
     (gradient,) = torch.autograd.grad(outputs(where).square().sum(), where)
@@ -241,10 +229,6 @@ def test_function_transforms_give_what_autograd_gives(kind):
     close(tangent, (expected * along).flatten(3).sum(3))
     close(torch.func.jacrev(outputs)(inputs), expected)
     close(torch.func.vmap(outputs)(inputs.unsqueeze(0))[0], outputs(inputs))
-
-
-def _outputs(core, inputs):
-    return core(inputs)[0]
 
 
 @each_kind

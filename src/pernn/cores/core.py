@@ -1,12 +1,13 @@
-"""The base class and interface of cores."""
+"""The base class of cores, its interface, and what it is fed."""
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
@@ -14,12 +15,71 @@ from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 from pernn.errors import ConfigError
 from pernn.kernels import linear
 
-from .projected import Projected
+
+@dataclass(frozen=True)
+class Projected:
+    """Projected inputs of every step, time first.
+
+    At step t of the input, sequence b is fed row `tokens[t, b]` of the table, or row t · batch + b
+    if there are no tokens; afterwards every sequence is fed the query's row. The step's encoding is
+    added to either.
+
+    Attributes:
+        table: Projected vectors.
+        batch: Number of sequences.
+        input_time: Steps of the input.
+        num_queries: Steps after them.
+        tokens: Rows of the table.
+        query_row: Row of the query; matters only if there are queries.
+        encodings: Projected encodings of all steps, if there are any.
+    """
+
+    table: Float[Tensor, "rows gate"]
+    batch: int
+    input_time: int
+    num_queries: int = 0
+    tokens: Int[Tensor, "input_time batch"] | None = None
+    query_row: int = 0
+    encodings: Float[Tensor, "time gate"] | None = None
+
+    @classmethod
+    def of(cls, gates: Float[Tensor, "time batch gate"]) -> "Projected":
+        """Take inputs that are whole."""
+        return cls(gates.flatten(0, 1), gates.shape[1], gates.shape[0])
+
+    @property
+    def num_steps(self) -> int:
+        """Steps of both phases."""
+        return self.input_time + self.num_queries
+
+    def plus(self, encodings: Float[Tensor, "time gate"]) -> "Projected":
+        """Add to the encodings."""
+        return replace(
+            self, encodings=encodings if self.encodings is None else self.encodings + encodings
+        )
+
+    def gates(self) -> Float[Tensor, "time batch gate"]:
+        """Put the parts together."""
+        if self.tokens is None:
+            count = self.input_time * self.batch
+            inputs: Tensor = self.table[:count].unflatten(0, (self.input_time, self.batch))
+        else:
+            inputs = F.embedding(self.tokens, self.table)
+        if not self.num_queries:
+            return inputs if self.encodings is None else inputs + self.encodings.unsqueeze(1)
+        queries = self.table[self.query_row].expand(self.num_queries, 1, -1)
+        if self.encodings is not None:
+            encodings = self.encodings.unsqueeze(1)
+            inputs, queries = (
+                inputs + encodings[: self.input_time],
+                queries + encodings[self.input_time :],
+            )
+        return torch.cat([inputs, queries.expand(-1, self.batch, -1)])
 
 
 @runtime_checkable
 class Recurrence(Protocol):
-    """A core: vectors → states, the input projection apart from the recurrence."""
+    """A core's interface: vectors → states, the input projection apart from the recurrence."""
 
     input_size: int
     hidden_size: int
@@ -41,7 +101,7 @@ class Core(nn.Module):
     """Vectors → states: `project` the inputs, `recur` over time, `forward` both.
 
     What differs from core to core and is needed elsewhere is a method here, with an answer that
-    serves any core: a new one is a file of its own.
+    serves any core.
 
     Args:
         input_size: Width of one input vector.
@@ -87,24 +147,19 @@ class Core(nn.Module):
     def project(
         self, inputs: Float[Tensor, "*rows width"], *, offset: int = 0, bias: bool = True
     ) -> Float[Tensor, "*rows gate"]:
-        """Apply the input weights to all features of vectors, or to some.
+        """Apply the input weights to all features of vectors, or to some, for `recur`.
 
-        The projection is linear, so a part of the input can be projected on its own: the columns
-        `offset … offset + width` of the weights are applied, and the parts add up when exactly one
-        of them carries the bias.
+        The projection is linear: parts of the input may be projected on their own, and add up when
+        exactly one of them carries the bias.
 
         Args:
             inputs: Vectors that stand for input features `offset … offset + width`.
             offset: First input feature that `inputs` covers.
             bias: Whether to add the bias.
-
-        Returns:
-            What `recur` takes.
         """
         entry, width = self.input_map(), inputs.shape[-1]
         if entry is not None and bias and width == self.input_size and not offset:
-            whole: Tensor = entry(inputs)
-            return whole
+            return cast(Tensor, entry(inputs))
         weight, shift = self.input_weights(bias=bias)
         if offset or width != weight.shape[1]:
             weight = weight[:, offset : offset + width]
@@ -115,15 +170,12 @@ class Core(nn.Module):
         return None
 
     def input_weights(self, *, bias: bool) -> tuple[Tensor, Tensor | None]:
-        """Return the projection's weights, and its bias if it is wanted.
-
-        Raises:
-            ConfigError: If a module of another kind has been put in the linear map's place.
-        """
+        """Return the projection's weights, and its bias if it is wanted."""
         entry, name = self.input_map(), type(self).__name__
         if entry is None:
             raise NotImplementedError(f"{name} needs a method project")
-        if not isinstance(entry, nn.Linear) or not _is_linear(entry):
+        own = type(entry).forward in (Linear.forward, nn.Linear.forward)  # what its weights say
+        if not isinstance(entry, nn.Linear) or not own or "forward" in entry.__dict__:
             raise ConfigError(
                 f"{name}: its input map {type(entry).__name__} is invalid in a network, which "
                 "projects vectors and encodings apart: expected Linear; parametrise its weight by "
@@ -138,10 +190,19 @@ class Core(nn.Module):
         *,
         num_outputs: int | None = None,
     ) -> tuple[Float[Tensor, "batch scored hidden"], Any]:
-        """Run over time from projected inputs, whole or by parts.
+        """Run all layers over time.
+
+        Args:
+            gates: What `project` made of the inputs, whole or by parts.
+            state: Of every layer, a tensor or a pair `(layers, batch, …)`; zeros if absent.
+            num_outputs: Last steps whose outputs are returned; all if absent.
 
         Returns:
-            The outputs of the last `num_outputs` steps, all if absent, and the final state.
+            The top layer's outputs, and the final state of every layer.
+
+        Raises:
+            ConfigError: If there are no time steps or fewer than outputs, or the state has another
+                shape.
         """
         raise NotImplementedError(f"{type(self).__name__} needs a method recur")
 
@@ -154,8 +215,8 @@ class Core(nn.Module):
     ) -> "tuple[Float[Tensor, '*shape hidden'] | PackedSequence, Any]":
         """Project and recur, with the axes of PyTorch's layers.
 
-        The networks call it with inputs that are projected already; it then is `recur`. So a
-        forward hook of the core hears of every training step.
+        The networks call it with inputs that are projected already, so that a forward hook of the
+        core hears of every training step; it then is `recur`.
 
         Args:
             inputs: `(batch, time, input)`, `(time, batch, input)` unless `batch_first`, or
@@ -232,11 +293,9 @@ class Core(nn.Module):
 
     def _check_width(self, vectors: Tensor) -> None:
         """Refuse parts of the input, which `project` takes."""
-        width = vectors.shape[-1]
-        if width != self.input_size:
-            raise ConfigError(
-                f"{type(self).__name__}: takes vectors of {self.input_size}, got {width}"
-            )
+        if (width := vectors.shape[-1]) != self.input_size:
+            name = type(self).__name__
+            raise ConfigError(f"{name}: takes vectors of {self.input_size}, got {width}")
 
     def linearisation(self) -> Any:
         """Return the class of the Jacobian's closed form, if there is one.
@@ -294,20 +353,10 @@ def pack_as(packed: PackedSequence, padded: Float[Tensor, "batch time width"]) -
 
 
 def check_sizes(core: nn.Module, **sizes: int) -> None:
-    """Refuse sizes below one.
-
-    Raises:
-        ConfigError: If there is one.
-    """
+    """Refuse sizes below one."""
     for name, value in sizes.items():
         if value < 1:
             raise ConfigError(f"{type(core).__name__}: {name} must be at least 1, got {value}")
-
-
-def _is_linear(layer: nn.Linear) -> bool:
-    """Return whether a layer computes what its weights say."""
-    own = type(layer).forward in (Linear.forward, nn.Linear.forward)
-    return own and "forward" not in layer.__dict__
 
 
 def map_state(state: Any, change: Callable[[Tensor], Tensor]) -> Any:
@@ -347,3 +396,59 @@ class Linear(nn.Linear):
             bound = 1 / math.sqrt(self.in_features)
             for parameter in self.parameters():
                 nn.init.uniform_(parameter, -bound, bound, generator=generator)
+
+
+class Adapted(Core):
+    """A plain `torch.nn.Module` as a core, fed with joined inputs.
+
+    Nothing is folded, so each step costs the whole input vector's product, as in a usual script;
+    the Jacobian is autograd's.
+
+    Args:
+        layer: Module with `input_size`, `hidden_size` and `forward(inputs, state=None)`, which
+            takes `(batch, time, input_size)` and returns `(batch, time, hidden_size)` and a state
+            to go on from.
+
+    Raises:
+        ConfigError: If the layer lacks one of them, or is not batch first.
+    """
+
+    def __init__(self, layer: nn.Module) -> None:
+        inputs, hidden = (getattr(layer, name, None) for name in ("input_size", "hidden_size"))
+        if not isinstance(inputs, int) or not isinstance(hidden, int):
+            raise ConfigError(
+                f"core {type(layer).__name__} is invalid: expected a module with integers "
+                f"input_size and hidden_size, got {inputs!r} and {hidden!r}"
+            )
+        if not getattr(layer, "batch_first", True):
+            raise ConfigError(
+                f"core {type(layer).__name__} is invalid: expected (batch, time, input), got "
+                "batch_first=False; build it with batch_first=True"
+            )
+        super().__init__(inputs, hidden)
+        self.layer, self.gate_size = layer, self.input_size
+
+    def project(self, inputs: Tensor, *, offset: int = 0, bias: bool = True) -> Tensor:
+        """Put features at their place, and zeros at all others."""
+        left = self.input_size - offset - inputs.shape[-1]
+        if left < 0:  # padding would cut features
+            raise ConfigError(f"{type(self.layer).__name__}: takes {self.input_size} features")
+        return F.pad(inputs, (offset, left))
+
+    def recur(
+        self, gates: Tensor | Projected, state: Any = None, *, num_outputs: int | None = None
+    ) -> tuple[Tensor, Any]:
+        """Run the layer, which must return outputs and a state."""
+        inputs = gates.gates().transpose(0, 1) if isinstance(gates, Projected) else gates
+        self._check_steps(inputs.shape[1], num_outputs)
+        found = self.layer(inputs, state)
+        expected = (*inputs.shape[:2], self.hidden_size)
+        is_pair = isinstance(found, tuple) and len(found) == 2 and isinstance(found[0], Tensor)
+        if not is_pair or found[0].shape != expected:
+            shape = tuple(found[0].shape) if is_pair else type(found).__name__
+            raise ConfigError(
+                f"core {type(self.layer).__name__} is invalid: expected a pair from forward, "
+                f"outputs {expected} and a state, got {shape}"
+            )
+        outputs, final = found
+        return outputs if num_outputs is None else outputs[:, -num_outputs:], final

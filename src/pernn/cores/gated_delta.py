@@ -39,11 +39,6 @@ class GatedDeltaLayer(Layer):
     """One layer of the gated delta rule.
 
     The map of the inputs holds queries, keys, values and output gates, then α and β of each head.
-
-    Args:
-        input_size: Width of one input vector.
-        hidden_size: Width of one output.
-        num_heads: Heads, which share the width.
     """
 
     def __init__(self, input_size: int, hidden_size: int, num_heads: int) -> None:

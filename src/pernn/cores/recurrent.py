@@ -13,10 +13,8 @@ from torch.nn.utils.rnn import PackedSequence
 from pernn.errors import ConfigError
 from pernn.kernels import autocast_dtype, is_transformed, linear, rounds_products
 
-from .core import Core, map_state
-from .operators import Size, takes_kernels
-from .projected import Projected
-from .scanning import kernels_fit, scan
+from .core import Core, Projected, map_state
+from .scanning import Size, kernels_fit, scan, takes_kernels
 
 
 @dataclass(frozen=True)
@@ -28,9 +26,8 @@ class LayerFactors:
         g_old = Σ_k (src_k ⊙ s_k) U_k = Σ_k src_k · diag(s_k) U_k,
 
     k a gate, U_k its recurrent weights, s_k its slope: how much the state gains per unit of its
-    pre-activation. src is h's adjoint, or in the LSTM, but for the output gate, the cell's. Slopes
-    do not depend on the row of the Jacobian: the gates of one source make one matrix,
-    Σ_k diag(s_k) U_k.
+    pre-activation. src is h's adjoint, or in the LSTM, but for the output gate, the cell's. The
+    gates of one source make one matrix for all rows of the Jacobian, Σ_k diag(s_k) U_k.
 
     Attributes:
         recurrent: Slopes of all gates with respect to what comes from the old state.
@@ -57,7 +54,7 @@ class RecurrentCore(Core):
     and a `state_dict` moves both ways unchanged.
 
     On vectors, `forward` takes PyTorch's own operator, except where the compiled kernels are
-    faster (`pernn.cores.operators`; each core says where). The networks feed inputs that are
+    faster (each core says where). The networks feed inputs that are
     projected already; those always take the kernels where there are any.
 
     Args:
@@ -76,8 +73,6 @@ class RecurrentCore(Core):
     Raises:
         ConfigError: If a size is not positive, or dropout, a projection or a second direction is
             asked for.
-
-    Differs: No dropout, no projection, one direction.
     """
 
     num_gates: int
@@ -86,6 +81,11 @@ class RecurrentCore(Core):
     """The PyTorch module that computes the same function: the oracle."""
     mode: str
     """What PyTorch calls that function: `RNN_TANH`, `GRU`, `LSTM`."""
+    num_states: int = 1
+    """Tensors in the state: 1 for a hidden state, 2 with a cell."""
+    kernel: str
+    """Name of the compiled kernel that computes the same as `scan`; read from the class itself,
+    since a subclass may compute something else."""
 
     def __init__(
         self,
@@ -134,10 +134,7 @@ class RecurrentCore(Core):
         return self.weight("ih", 0), self.input_bias(0) if bias else None
 
     def input_bias(self, layer: int) -> Tensor | None:
-        """Return the bias to add before the recurrence, if any.
-
-        It is all of it, unless a core says less.
-        """
+        """Return the bias to add before the recurrence, if any."""
         return self.bias_of("ih", layer) + self.bias_of("hh", layer) if self.bias else None
 
     def weight(self, side: Literal["ih", "hh"], layer: int) -> Tensor:
@@ -153,12 +150,6 @@ class RecurrentCore(Core):
         # A module's own way to a parameter takes as long as a step of a small recurrence.
         found = self._parameters.get(name)
         return cast(Tensor, getattr(self, name)) if found is None else found
-
-    num_states: int = 1
-    """Tensors in the state: 1 for a hidden state, 2 with a cell."""
-    kernel: str
-    """Name of the compiled kernel that computes the same as `scan`; read from the class itself,
-    since a subclass may compute something else."""
 
     def scan(
         self, layer: int, gates: Float[Tensor, "time batch gate"], state: tuple[Tensor, ...]
@@ -197,14 +188,7 @@ class RecurrentCore(Core):
     def _run_operator(
         self, inputs: Tensor, hx: Any, batch: Size, batch_sizes: Tensor | None = None
     ) -> tuple[Tensor, Any]:
-        """Run all layers by PyTorch's operator, from zeros if there is no state.
-
-        Args:
-            inputs: Vectors, batch first; those of a packed sequence if `batch_sizes` is given.
-            hx: State of all layers.
-            batch: Sequences.
-            batch_sizes: Sequences that go on at each step, of a packed sequence.
-        """
+        """Run all layers over vectors, maybe of a packed sequence, by PyTorch's operator."""
         dtype = self.weight("hh", 0).dtype
         if inputs.dtype != dtype and not autocast_dtype(inputs.device.type):
             raise ConfigError(
@@ -243,20 +227,7 @@ class RecurrentCore(Core):
         *,
         num_outputs: int | None = None,
     ) -> "tuple[Float[Tensor, 'batch scored hidden'], Tensor | tuple[Tensor, ...]]":
-        """Run all layers over time.
-
-        Args:
-            gates: What `project` made of the inputs, whole or by parts.
-            state: As PyTorch's: `(layers, batch, hidden)`, for the LSTM a pair of them; zeros
-                if absent.
-            num_outputs: Last steps whose hidden states are returned; all if absent.
-
-        Returns:
-            The top layer's hidden states, and the final state of every layer.
-
-        Raises:
-            ConfigError: If there is no time step, or the state has another shape.
-        """
+        """Run all layers over time, as `Core.recur`, with PyTorch's states."""
         # Time first inside: each step then reads and writes one contiguous block.
         inputs = gates if isinstance(gates, Projected) else Projected.of(gates.transpose(0, 1))
         self._check_steps(inputs.num_steps, num_outputs)

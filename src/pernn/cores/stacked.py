@@ -6,8 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from .core import Core, Linear
-from .projected import Projected
+from .core import Core, Linear, Projected
 
 Gates = Float[Tensor, "time batch gate"]
 """A layer's inputs after its linear map."""
@@ -16,13 +15,7 @@ Outputs = Float[Tensor, "scored batch hidden"]
 
 
 class Layer(nn.Module):
-    """One layer: a linear map of the inputs, then a recurrence.
-
-    Args:
-        input_size: Width of one input vector.
-        gate_size: Width of one projected input.
-        state_shape: Shape of one sequence's state.
-    """
+    """One layer: a linear map of the inputs, then a recurrence."""
 
     def __init__(self, input_size: int, gate_size: int, *state_shape: int) -> None:
         super().__init__()
@@ -40,19 +33,7 @@ class Layer(nn.Module):
 class Stacked(Core):
     """Layers of one kind, each on the outputs of the one below.
 
-    Args:
-        input_size: Width of one input vector.
-        hidden_size: Width of one output.
-        num_layers: Number of stacked layers.
-        batch_first: Whether `forward` takes and returns `(batch, time, …)`: true, as PyTorch has
-            no such layer whose default this could be.
-        device: Where the weights go once they are drawn.
-        dtype: Their type there.
-        generator: Source of the initial weights; PyTorch's default generator if absent.
-        options: Further options of PyTorch's recurrent layers; refused unless they are off.
-
-    Raises:
-        ConfigError: If a size is not positive, or dropout or a second direction is asked for.
+    The arguments are those of `S4D`.
     """
 
     state_axes: str
@@ -103,19 +84,7 @@ class Stacked(Core):
         *,
         num_outputs: int | None = None,
     ) -> tuple[Float[Tensor, "batch scored hidden"], Tensor]:
-        """Run all layers over time.
-
-        Args:
-            gates: What `project` made of the inputs, whole or by parts.
-            state: Of every layer, `(layers, batch, …)`; zeros if absent.
-            num_outputs: Last steps whose outputs are returned; all if absent.
-
-        Returns:
-            The top layer's outputs, and the final state of every layer.
-
-        Raises:
-            ConfigError: If there is no time step, or the state has another shape.
-        """
+        """Run all layers over time, as `Core.recur`."""
         values = gates.gates() if isinstance(gates, Projected) else gates.transpose(0, 1)
         num_steps, batch = values.shape[:2]
         self._check_steps(num_steps, num_outputs)
