@@ -147,7 +147,7 @@ class Core(nn.Module):
     def project(
         self, inputs: Float[Tensor, "*rows width"], *, offset: int = 0, bias: bool = True
     ) -> Float[Tensor, "*rows gate"]:
-        """Apply the input weights to all features of vectors, or to some, for `recur`.
+        """Apply the input weights to all features of vectors, or to some.
 
         The projection is linear: parts of the input may be projected on their own, and add up when
         exactly one of them carries the bias.
@@ -332,7 +332,8 @@ class Core(nn.Module):
             )
         return parts
 
-    def _check_steps(self, num_steps: int, num_outputs: int | None) -> None:
+    def _count_outputs(self, num_steps: int, num_outputs: int | None) -> list[int]:
+        """Return of how many last steps each layer gives the outputs."""
         if not num_steps:
             raise ConfigError(f"{type(self).__name__}: needs at least one time step, got none")
         if num_outputs is not None and not 1 <= num_outputs <= num_steps:
@@ -340,6 +341,8 @@ class Core(nn.Module):
                 f"{type(self).__name__}: num_outputs must lie in 1 … {num_steps} steps, got "
                 f"{num_outputs}"
             )
+        last = num_steps if num_outputs is None else num_outputs
+        return [*[num_steps] * (self.num_layers - 1), last]
 
 
 def pack_as(packed: PackedSequence, padded: Float[Tensor, "batch time width"]) -> PackedSequence:
@@ -376,22 +379,18 @@ class Linear(nn.Linear):
             are empty otherwise, to be drawn later.
     """
 
-    _draws = False
+    def __init__(self, in_features: int, out_features: int, *, draw: bool = True) -> None:
+        # PyTorch's constructor draws; its `skip_init` takes a third of a second the first time.
+        self._draws = draw
+        super().__init__(in_features, out_features)
+        self._draws = True
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002
         """Return the map of rows, in this package's arithmetic."""
         return linear(input, self.weight, self.bias)
 
-    def __init__(self, in_features: int, out_features: int, *, draw: bool = True) -> None:
-        super().__init__(in_features, out_features)
-        # `skip_init`, which leaves weights empty, takes a third of a second the first time.
-        self._draws = True
-        if draw:
-            self.reset_parameters()
-
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw weights and biases from U(−1/√in, 1/√in), as `torch.nn.Linear` does."""
-        # PyTorch's constructor calls this.
         if self._draws:
             bound = 1 / math.sqrt(self.in_features)
             for parameter in self.parameters():
@@ -440,7 +439,7 @@ class Adapted(Core):
     ) -> tuple[Tensor, Any]:
         """Run the layer, which must return outputs and a state."""
         inputs = gates.gates().transpose(0, 1) if isinstance(gates, Projected) else gates
-        self._check_steps(inputs.shape[1], num_outputs)
+        self._count_outputs(inputs.shape[1], num_outputs)
         found = self.layer(inputs, state)
         expected = (*inputs.shape[:2], self.hidden_size)
         is_pair = isinstance(found, tuple) and len(found) == 2 and isinstance(found[0], Tensor)

@@ -54,8 +54,8 @@ class RecurrentCore(Core):
     and a `state_dict` moves both ways unchanged.
 
     On vectors, `forward` takes PyTorch's own operator, except where the compiled kernels are
-    faster (each core says where). The networks feed inputs that are
-    projected already; those always take the kernels where there are any.
+    faster (each core says where). The networks feed inputs that are projected already; those
+    always take the kernels where there are any.
 
     Args:
         input_size: Width of one input vector.
@@ -102,17 +102,10 @@ class RecurrentCore(Core):
         *,
         generator: torch.Generator | None = None,
     ) -> None:
-        super().__init__(
-            input_size,
-            hidden_size,
-            num_layers,
-            batch_first=batch_first,
-            bidirectional=bidirectional,
-            dropout=dropout,
-            proj_size=proj_size,
-        )
-        self.bias = bias
+        off: Any = {"dropout": dropout, "bidirectional": bidirectional, "proj_size": proj_size}
+        super().__init__(input_size, hidden_size, num_layers, batch_first=batch_first, **off)
         self.dropout, self.bidirectional, self.proj_size = dropout, bidirectional, proj_size
+        self.bias = bias
         self.gate_size = rows = self.num_gates * hidden_size
         for layer in range(num_layers):
             columns = hidden_size if layer else input_size
@@ -166,7 +159,7 @@ class RecurrentCore(Core):
         if not kind or not steps or takes_kernels(kind, vectors, weight, steps=steps, batch=batch):
             return super()._run_vectors(vectors, hx, num_outputs)
         if num_outputs is not None:  # of a trace, steps are a tensor
-            self._check_steps(steps, num_outputs)
+            self._count_outputs(steps, num_outputs)
         self._check_export(steps)
         outputs, final = self._run_operator(vectors, hx, batch)
         return outputs if num_outputs is None else outputs[:, steps - num_outputs :], final
@@ -230,7 +223,7 @@ class RecurrentCore(Core):
         """Run all layers over time, as `Core.recur`, with PyTorch's states."""
         # Time first inside: each step then reads and writes one contiguous block.
         inputs = gates if isinstance(gates, Projected) else Projected.of(gates.transpose(0, 1))
-        self._check_steps(inputs.num_steps, num_outputs)
+        counts = self._count_outputs(inputs.num_steps, num_outputs)
         weight = self.weight("hh", 0)
         if vars(type(self)).get("kernel") and is_transformed(inputs.table, weight):
             raise ConfigError(
@@ -240,12 +233,10 @@ class RecurrentCore(Core):
         finals = []
         states = None if state is None else self._checked_state(state, inputs.batch)
         for layer in range(self.num_layers):
-            is_last = layer == self.num_layers - 1
-            kept = num_outputs if is_last and num_outputs is not None else inputs.num_steps
             initial = None if states is None else tuple(part[layer] for part in states)
-            outputs, final = self._run_layer(layer, inputs, initial, kept)
+            outputs, final = self._run_layer(layer, inputs, initial, counts[layer])
             finals.append(final)
-            if not is_last:
+            if layer + 1 < self.num_layers:
                 weight, shift = self.weight("ih", layer + 1), self.input_bias(layer + 1)
                 inputs = Projected.of(linear(outputs, weight, shift))
         ends = tuple(torch.stack(parts) for parts in zip(*finals, strict=True))
@@ -312,13 +303,8 @@ class RecurrentCore(Core):
 
     def to_torch(self) -> nn.RNNBase:
         """Make PyTorch's module with a copy of the weights."""
-        module = self.reference(
-            self.input_size,
-            self.hidden_size,
-            self.num_layers,
-            bias=self.bias,
-            batch_first=self.batch_first,
-        )
+        sizes = self.input_size, self.hidden_size, self.num_layers
+        module = self.reference(*sizes, bias=self.bias, batch_first=self.batch_first)
         module = module.to(self.weight("hh", 0))
         module.load_state_dict({name: getattr(self, name) for name in module.state_dict()})
         return module
@@ -326,11 +312,8 @@ class RecurrentCore(Core):
     @property
     def all_weights(self) -> list[list[Tensor]]:
         """Each layer's weights and biases in PyTorch's order."""
-        return [
-            [self.weight("ih", layer), self.weight("hh", layer)]
-            + ([self.bias_of("ih", layer), self.bias_of("hh", layer)] if self.bias else [])
-            for layer in range(self.num_layers)
-        ]
+        kinds = ["weight_ih", "weight_hh", *(["bias_ih", "bias_hh"] if self.bias else [])]
+        return [[self._find(f"{one}_l{n}") for one in kinds] for n in range(self.num_layers)]
 
     def flatten_parameters(self) -> None:
         """Lay the weights side by side on a GPU, for cuDNN.
@@ -345,18 +328,10 @@ class RecurrentCore(Core):
         if len(places) < len(weights) or len(types) > 1:
             return
         mode = cast(Any, torch.backends.cudnn).rnn.get_cudnn_mode(self.mode)
+        stride, sizes = len(weights) // self.num_layers, (self.hidden_size, self.proj_size)
+        layout: Any = self.num_layers, self.batch_first, self.bidirectional
         with torch.no_grad(), torch.cuda.device_of(weights[0]):
-            torch._cudnn_rnn_flatten_weight(
-                weights,
-                len(weights) // self.num_layers,
-                self.input_size,
-                mode,
-                self.hidden_size,
-                self.proj_size,
-                self.num_layers,
-                self.batch_first,
-                self.bidirectional,
-            )
+            torch._cudnn_rnn_flatten_weight(weights, stride, self.input_size, mode, *sizes, *layout)
 
     def _apply(self, *args: Any, **options: Any) -> nn.Module:
         super()._apply(*args, **options)  # type: ignore[no-untyped-call]

@@ -11,7 +11,7 @@ state space models": S4D-Lin, zero-order hold, B = 1.
 
 import math
 from contextlib import nullcontext
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from jaxtyping import Complex, Float, Int
@@ -89,14 +89,15 @@ class S4D(Core):
             raise ConfigError(f"S4D: no method {method!r}: one of {', '.join(get_args(Method))}")
         self.state_size, self.gate_size, self.method = state_size, hidden_size, method
         self.input = Linear(input_size, hidden_size, draw=False)
-        self.layers = nn.ModuleList(S4DLayer(hidden_size, state_size) for _ in range(num_layers))
+        layers = (S4DLayer(hidden_size, state_size) for _ in range(num_layers))
+        self.layers: Any = nn.ModuleList(layers)
         self._draw(generator, device, dtype)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw the projection as `torch.nn.Linear` does, and every layer."""
         self.input.reset_parameters(generator)
         for layer in self.layers:
-            cast(S4DLayer, layer).reset_parameters(generator)
+            layer.reset_parameters(generator)
 
     def input_map(self) -> nn.Module:
         """Return the linear map before the layers."""
@@ -116,16 +117,14 @@ class S4D(Core):
         """
         values = gates.gates() if isinstance(gates, Projected) else gates.transpose(0, 1)
         num_steps, batch = values.shape[:2]
-        self._check_steps(num_steps, num_outputs)
+        counts = self._count_outputs(num_steps, num_outputs)
         expected = (self.num_layers, batch, self.hidden_size, self.state_size // 2, 2)
         if state is not None:
             (state,) = self._check_state(state, [expected], "hidden, mode, part")
         method, finals, wants_state = self._choose(num_steps), [], num_outputs is None
         for index, layer in enumerate(self.layers):
-            is_last = index == self.num_layers - 1
-            count = num_outputs if is_last and num_outputs is not None else num_steps
             before = None if state is None else state[index]
-            values, final = layer(values, before, method, count, wants_state=wants_state)
+            values, final = layer(values, before, method, counts[index], wants_state=wants_state)
             finals.append(final)
         return values.transpose(0, 1), torch.stack(finals) if wants_state else None
 

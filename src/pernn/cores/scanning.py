@@ -136,18 +136,8 @@ def scan(
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """Return a layer's last outputs, time first, and its final state."""
     hidden, cell = (*(state or ()), None, None)[:2]
-    outputs, memory = _Scan.apply(  # type: ignore[no-untyped-call]
-        kind,
-        inputs,
-        num_outputs,
-        inputs.tokens,
-        inputs.table,
-        inputs.encodings,
-        weight,
-        bias_hn,
-        hidden,
-        cell,
-    )
+    parts = inputs.tokens, inputs.table, inputs.encodings, weight, bias_hn, hidden, cell
+    outputs, memory = _Scan.apply(kind, inputs, num_outputs, *parts)  # type: ignore[no-untyped-call]
     return outputs, (outputs[-1], memory) if kind == "lstm" else (outputs[-1],)
 
 
@@ -171,26 +161,19 @@ class _Scan(torch.autograd.Function):
         dtype = torch.bfloat16 if rounds_products(table.device) else table.dtype
         size = weight.shape[1]
         units = next(count for count in PANEL_UNITS[kind] if size % count == 0)
-        states = [None if part is None else part.contiguous() for part in (hidden, cell)]
-        tokens = None if tokens is None else tokens.long().contiguous()
-        outputs, cells, saved = torch.ops.pernn.scan_forward(
-            kind,
-            units,
-            shape.batch,
-            shape.num_steps,
-            shape.input_time,
-            shape.query_row,
-            table.contiguous(),
-            None if encodings is None else encodings.contiguous(),
-            tokens,
-            _panels_forward(weight.to(dtype), units),
-            None if bias_hn is None else bias_hn.contiguous(),
-            *states,
+        tokens = None if tokens is None else tokens.long()
+        tokens, encodings, bias_hn, *states = (
+            None if part is None else part.contiguous()
+            for part in (tokens, encodings, bias_hn, hidden, cell)
         )
-        ctx.kind, ctx.units, ctx.dtype = kind, units, dtype
+        sizes = shape.batch, shape.num_steps, shape.input_time, shape.query_row
+        panels = _panels_forward(weight.to(dtype), units)
+        outputs, cells, saved = torch.ops.pernn.scan_forward(
+            kind, units, *sizes, table.contiguous(), encodings, tokens, panels, bias_hn, *states
+        )
         # Not the inputs themselves, which would outlive what a checkpoint of PyTorch's frees.
-        ctx.input_time, ctx.query_row = shape.input_time, shape.query_row
-        ctx.has_queries = shape.num_queries > 0
+        ctx.shape = kind, units, shape.input_time, shape.query_row
+        ctx.dtype, ctx.has_queries = dtype, shape.num_queries > 0
         ctx.has_encodings = encodings is not None
         ctx.save_for_backward(table, tokens, weight, bias_hn, *states, outputs, cells, saved)
         ctx.set_materialize_grads(False)
@@ -205,26 +188,14 @@ class _Scan(torch.autograd.Function):
         table, tokens, weight, bias_hn, hidden, cell, outputs, cells, saved = ctx.saved_tensors
         if grad_outputs is None:
             grad_outputs = outputs.new_zeros(1, *outputs.shape[1:])
+        arriving = grad_outputs.contiguous(), None if grad_cell is None else grad_cell.contiguous()
+        kept = table, outputs, cells, saved, tokens, _panels_backward(weight.to(ctx.dtype))
         inner, grad_table, grad_encodings, grad_bias_hn, grad_hidden, grad_first_cell = (
-            torch.ops.pernn.scan_backward(
-                ctx.kind,
-                ctx.units,
-                ctx.input_time,
-                ctx.query_row,
-                grad_outputs.contiguous(),
-                None if grad_cell is None else grad_cell.contiguous(),
-                table,
-                outputs,
-                cells,
-                saved,
-                tokens,
-                _panels_backward(weight.to(ctx.dtype)),
-                hidden,
-                cell,
-            )
+            torch.ops.pernn.scan_backward(*ctx.shape, *arriving, *kept, hidden, cell)
         )
         if ctx.has_queries:
-            grad_table[ctx.query_row] += grad_encodings[ctx.input_time :].sum(0)
+            *_, input_time, query_row = ctx.shape
+            grad_table[query_row] += grad_encodings[input_time:].sum(0)
         rounds = ctx.dtype == torch.bfloat16
         return (
             *(None,) * 4,

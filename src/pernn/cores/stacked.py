@@ -1,6 +1,6 @@
 """Stacks of layers that are modules: their state and step form."""
 
-from typing import Any, cast
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -15,7 +15,10 @@ Outputs = Float[Tensor, "scored batch hidden"]
 
 
 class Layer(nn.Module):
-    """One layer: a linear map of the inputs, then a recurrence."""
+    """One layer: a linear map of the inputs, then a recurrence.
+
+    `forward(gates, state, num_outputs)` returns the outputs of the last steps and the final state.
+    """
 
     def __init__(self, input_size: int, gate_size: int, *state_shape: int) -> None:
         super().__init__()
@@ -24,10 +27,6 @@ class Layer(nn.Module):
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw the linear map as `torch.nn.Linear` does."""
         self.enter.reset_parameters(generator)
-
-    def forward(self, gates: Gates, state: Tensor, num_outputs: int) -> tuple[Outputs, Tensor]:
-        """Return the outputs of the last steps, and the final state."""
-        raise NotImplementedError(f"{type(self).__name__} needs a method forward")
 
 
 class Stacked(Core):
@@ -53,29 +52,25 @@ class Stacked(Core):
     ) -> None:
         super().__init__(input_size, hidden_size, num_layers, batch_first=batch_first, **options)
         widths = [input_size, *[hidden_size] * (num_layers - 1)]
-        self.layers = nn.ModuleList(map(self.make_layer, widths))
-        self.gate_size = self._layers[0].enter.out_features
+        self.layers: Any = nn.ModuleList(map(self.make_layer, widths))
+        self.gate_size = self.input_map().out_features
         self._draw(generator, device, dtype)
 
     def make_layer(self, input_size: int) -> Layer:
         """Make a layer for inputs of a width."""
         raise NotImplementedError(f"{type(self).__name__} needs a method make_layer")
 
-    @property
-    def _layers(self) -> list[Layer]:
-        return cast(list[Layer], list(self.layers))
-
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw every layer.
 
         Call this one, not that of each module: layers set rows of their linear maps themselves.
         """
-        for layer in self._layers:
+        for layer in self.layers:
             layer.reset_parameters(generator)
 
-    def input_map(self) -> nn.Module:
+    def input_map(self) -> Any:
         """Return the first layer's linear map."""
-        return self._layers[0].enter
+        return self.layers[0].enter
 
     def recur(
         self,
@@ -87,19 +82,15 @@ class Stacked(Core):
         """Run all layers over time, as `Core.recur`."""
         values = gates.gates() if isinstance(gates, Projected) else gates.transpose(0, 1)
         num_steps, batch = values.shape[:2]
-        self._check_steps(num_steps, num_outputs)
-        first = self._layers[0]
-        expected = (self.num_layers, batch, *first.state_shape)
-        dtype = first.enter.weight.dtype
+        counts, finals = self._count_outputs(num_steps, num_outputs), []
+        expected = (self.num_layers, batch, *self.layers[0].state_shape)
+        dtype = self.layers[0].enter.weight.dtype
         if state is None:
             state = values.new_zeros(expected, dtype=dtype)
         else:
             (state,) = self._check_state(state, [expected], self.state_axes)
-        finals = []
-        for index, layer in enumerate(self._layers):
-            is_last = index == self.num_layers - 1
-            count = num_outputs if is_last and num_outputs is not None else num_steps
+        for index, layer in enumerate(self.layers):
             gates = layer.enter(values) if index else values
-            values, final = layer(gates.to(dtype), state[index].to(dtype), count)
+            values, final = layer(gates.to(dtype), state[index].to(dtype), counts[index])
             finals.append(final)
         return values.transpose(0, 1), torch.stack(finals)

@@ -327,8 +327,9 @@ def make_core(
     elif isinstance(core, type):
         made = TORCH_CORES.get(core, core)
     if isinstance(made, type) and issubclass(made, Core):
-        made = made(input_size, **{"hidden_size": 512, **sizes}, generator=generator)
-        made.batch_first, sizes = True, {}
+        sizes = {"hidden_size": 512, **sizes, "generator": generator}
+        made, sizes = made(input_size, **sizes), {}
+        made.batch_first = True
     if isinstance(made, type) or not isinstance(made, Recurrence | nn.Module):
         name = made.__name__ if isinstance(made, type) else type(made).__name__
         raise ConfigError(

@@ -17,9 +17,9 @@ from .position_encoded import PositionEncodedRNN
 class VectorRNN(EncodedNetwork):
     """A network from vectors to vectors, for an infinite vocabulary.
 
-    Both maps are linear. The query is the zero vector, so the core sees the bias of the first map. `vocab_size` is the
-    width d of the vectors, in and out; the other arguments are those of `PositionEncodedRNN`,
-    without rows of ids.
+    Both maps are linear. The query is the zero vector, so the core sees the bias of the first map.
+    `vocab_size` is the width d of the vectors, in and out; the other arguments are those of
+    `PositionEncodedRNN`, without rows of ids.
 
     Raises:
         ConfigError: As `PositionEncodedRNN`, or if the width is not positive.
