@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, NoReturn, Protocol, cast, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -136,11 +136,11 @@ class Core(nn.Module):
     ) -> None:
         super().__init__()
         if bidirectional or dropout or proj_size:
-            raise ConfigError(
-                f"{type(self).__name__}: bidirectional, dropout and proj_size are not supported; "
-                "PositionEncoded wraps PyTorch's own layers, which have them"
+            self._refuse(
+                "bidirectional, dropout and proj_size are not supported; PositionEncoded wraps "
+                "PyTorch's own layers, which have them"
             )
-        check_sizes(self, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
+        self._check_sizes(input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
         self.batch_first = batch_first
 
@@ -176,9 +176,9 @@ class Core(nn.Module):
             raise NotImplementedError(f"{name} needs a method project")
         own = type(entry).forward in (Linear.forward, nn.Linear.forward)  # what its weights say
         if not isinstance(entry, nn.Linear) or not own or "forward" in entry.__dict__:
-            raise ConfigError(
-                f"{name}: its input map {type(entry).__name__} is invalid in a network, which "
-                "projects vectors and encodings apart: expected Linear; parametrise its weight by "
+            self._refuse(
+                f"its input map {type(entry).__name__} is invalid in a network, which projects "
+                "vectors and encodings apart: expected Linear; parametrise its weight by "
                 f"torch.nn.utils.parametrize, or wrap the core: Adapted({name}(...))"
             )
         return entry.weight, entry.bias if bias else None
@@ -237,16 +237,14 @@ class Core(nn.Module):
             return self.recur(inputs, hx, num_outputs=num_outputs)
         if isinstance(inputs, PackedSequence):
             if num_outputs is not None:
-                raise ConfigError(
-                    f"{type(self).__name__}: num_outputs is invalid beside a PackedSequence"
-                )
+                self._refuse("num_outputs is invalid beside a PackedSequence")
             self._check_width(inputs.data)
             return self._forward_packed(inputs, hx)
         if inputs.dim() not in (2, 3):
             axes = "(batch, time, input)" if self.batch_first else "(time, batch, input)"
-            raise ConfigError(
-                f"{type(self).__name__}: the inputs' shape is invalid: expected {axes} or "
-                f"(time, input), got {tuple(inputs.shape)}"
+            self._refuse(
+                f"the inputs' shape is invalid: expected {axes} or (time, input), got "
+                f"{tuple(inputs.shape)}"
             )
         self._check_width(inputs)
         vectors, is_single = inputs, inputs.dim() == 2
@@ -293,9 +291,8 @@ class Core(nn.Module):
 
     def _check_width(self, vectors: Tensor) -> None:
         """Refuse parts of the input, which `project` takes."""
-        if (width := vectors.shape[-1]) != self.input_size:
-            name = type(self).__name__
-            raise ConfigError(f"{name}: takes vectors of {self.input_size}, got {width}")
+        if vectors.shape[-1] != self.input_size:
+            self._refuse(f"takes vectors of {self.input_size}, got {vectors.shape[-1]}")
 
     def linearisation(self) -> Any:
         """Return the class of the Jacobian's closed form, if there is one.
@@ -326,23 +323,28 @@ class Core(nn.Module):
         parts = tuple(state) if isinstance(state, tuple | list) else (state,)
         found = [tuple(part.shape) for part in parts]
         if found != expected:
-            raise ConfigError(
-                f"{type(self).__name__}: the state must hold tensors of shapes {expected} "
-                f"(layers, batch, {axes}), got {found}"
+            self._refuse(
+                f"the state must hold tensors of shapes {expected} (layers, batch, {axes}), got "
+                f"{found}"
             )
         return parts
 
     def _count_outputs(self, num_steps: int, num_outputs: int | None) -> list[int]:
         """Return of how many last steps each layer gives the outputs."""
         if not num_steps:
-            raise ConfigError(f"{type(self).__name__}: needs at least one time step, got none")
-        if num_outputs is not None and not 1 <= num_outputs <= num_steps:
-            raise ConfigError(
-                f"{type(self).__name__}: num_outputs must lie in 1 … {num_steps} steps, got "
-                f"{num_outputs}"
-            )
+            self._refuse("needs at least one time step, got none")
         last = num_steps if num_outputs is None else num_outputs
+        if not 1 <= last <= num_steps:
+            self._refuse(f"num_outputs must lie in 1 … {num_steps} steps, got {last}")
         return [*[num_steps] * (self.num_layers - 1), last]
+
+    def _check_sizes(self, **sizes: int) -> None:
+        for name, value in sizes.items():
+            if value < 1:
+                self._refuse(f"{name} must be at least 1, got {value}")
+
+    def _refuse(self, problem: str) -> NoReturn:
+        raise ConfigError(f"{type(self).__name__}: {problem}")
 
 
 def pack_as(packed: PackedSequence, padded: Float[Tensor, "batch time width"]) -> PackedSequence:
@@ -353,13 +355,6 @@ def pack_as(packed: PackedSequence, padded: Float[Tensor, "batch time width"]) -
     goes_on = torch.arange(len(padded)) < sizes.unsqueeze(1)
     data = padded.transpose(0, 1)[goes_on.to(padded.device)]
     return PackedSequence(data, sizes, order, back)
-
-
-def check_sizes(core: nn.Module, **sizes: int) -> None:
-    """Refuse sizes below one."""
-    for name, value in sizes.items():
-        if value < 1:
-            raise ConfigError(f"{type(core).__name__}: {name} must be at least 1, got {value}")
 
 
 def map_state(state: Any, change: Callable[[Tensor], Tensor]) -> Any:

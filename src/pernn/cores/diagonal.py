@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from pernn.kernels import is_transformed, linear
 
-from .core import Linear, check_sizes
+from .core import Linear
 from .stacked import Gates, Layer, Outputs, Stacked
 
 # `torch.library.custom_op` would load PyTorch's compiler, which takes seconds.
@@ -274,7 +274,7 @@ class LRU(Stacked):
         **rest: Any,
     ) -> None:
         self.state_size = hidden_size if state_size is None else state_size
-        check_sizes(self, state_size=self.state_size)
+        self._check_sizes(state_size=self.state_size)
         super().__init__(input_size, hidden_size, num_layers, **rest)
 
     def make_layer(self, input_size: int) -> Layer:

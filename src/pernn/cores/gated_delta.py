@@ -23,10 +23,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pernn.errors import ConfigError
 from pernn.kernels import without_autocast
 
-from .core import Linear, check_sizes
+from .core import Linear
 from .stacked import Gates, Layer, Outputs, Stacked
 
 CHUNK = 64
@@ -166,11 +165,9 @@ class GatedDelta(Stacked):
         num_heads: int = 1,
         **rest: Any,
     ) -> None:
-        check_sizes(self, num_heads=num_heads)
+        self._check_sizes(num_heads=num_heads)
         if hidden_size % num_heads:
-            raise ConfigError(
-                f"GatedDelta: num_heads must divide hidden_size, got {num_heads} and {hidden_size}"
-            )
+            self._refuse(f"num_heads must divide hidden_size, got {num_heads} and {hidden_size}")
         self.num_heads = num_heads
         super().__init__(input_size, hidden_size, num_layers, **rest)
 

@@ -184,9 +184,9 @@ class RecurrentCore(Core):
         """Run all layers over vectors, maybe of a packed sequence, by PyTorch's operator."""
         dtype = self.weight("hh", 0).dtype
         if inputs.dtype != dtype and not autocast_dtype(inputs.device.type):
-            raise ConfigError(
-                f"{type(self).__name__}: the vectors' type is invalid: expected {dtype}, as the "
-                f"weights are, got {inputs.dtype}; convert either with .to()"
+            self._refuse(
+                f"the vectors' type is invalid: expected {dtype}, as the weights are, got "
+                f"{inputs.dtype}; convert either with .to()"
             )
         if hx is None:
             zeros = inputs.new_zeros((self.num_layers, cast(int, batch), self.hidden_size))

@@ -18,10 +18,9 @@ from jaxtyping import Complex, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pernn.errors import ConfigError
 from pernn.kernels import rounding_products, rounds_products, without_autocast
 
-from .core import Core, Linear, Projected, check_sizes
+from .core import Core, Linear, Projected
 
 Method = Literal["auto", "toeplitz", "fft", "recurrence"]
 
@@ -82,11 +81,11 @@ class S4D(Core):
         **options: Any,
     ) -> None:
         super().__init__(input_size, hidden_size, num_layers, batch_first=batch_first, **options)
-        check_sizes(self, state_size=state_size)
+        self._check_sizes(state_size=state_size)
         if state_size % 2:
-            raise ConfigError(f"S4D: state_size must be even, got {state_size}")
+            self._refuse(f"state_size must be even, got {state_size}")
         if method not in get_args(Method):
-            raise ConfigError(f"S4D: no method {method!r}: one of {', '.join(get_args(Method))}")
+            self._refuse(f"no method {method!r}: one of {', '.join(get_args(Method))}")
         self.state_size, self.gate_size, self.method = state_size, hidden_size, method
         self.input = Linear(input_size, hidden_size, draw=False)
         layers = (S4DLayer(hidden_size, state_size) for _ in range(num_layers))

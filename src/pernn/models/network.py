@@ -184,15 +184,10 @@ class EncodedNetwork(nn.Module, ABC):
                 f"same positions, got a tensor of shape {tuple(position_offset.shape)}; "
                 "PositionEncoded takes one offset per sequence"
             )
-        states, final, position = self._run(
-            tokens,
-            num_queries,
-            num_scored,
-            scored,
-            hx,
-            check_offset(position_offset or 0),
-            wants_state=return_state,
-        )
+        offset = check_offset(position_offset or 0)
+        inputs = self.prepare(tokens, num_queries, num_scored, offset)
+        count = count_outputs(inputs.num_steps, num_queries, num_scored)
+        states, final = self._run(inputs, count, scored, hx, wants_state=return_state)
         outputs: Tensor = self.output_layer(states)
         if is_single and scored is None:
             outputs = outputs.squeeze(0)
@@ -200,7 +195,7 @@ class EncodedNetwork(nn.Module, ABC):
             return outputs
         if drops_axis:
             final = map_state(final, lambda part: part.squeeze(1))
-        return outputs, final, position
+        return outputs, final, offset + inputs.num_steps
 
     def check_inputs(self, tokens: Tensor) -> None:
         """Refuse inputs that the embedding cannot read."""
@@ -218,30 +213,27 @@ class EncodedNetwork(nn.Module, ABC):
         Ids are not checked: where sequences of several lengths make a batch, tokens may show the
         query's row.
         """
-        return self._run(tokens, num_queries, num_scored, scored)[0]
+        inputs = self.prepare(tokens, num_queries, num_scored)
+        count = count_outputs(inputs.num_steps, num_queries, num_scored)
+        return self._run(inputs, count, scored)[0]
 
     def _run(
         self,
-        tokens: Tensor,
-        num_queries: int,
-        num_scored: int | None,
+        inputs: Projected,
+        count: int,
         scored: Tensor | None,
         hx: Any = None,
-        position_offset: int = 0,
         *,
         wants_state: bool = False,
-    ) -> tuple[Tensor, Any, int]:
-        """Return the scored steps' states, the final one if wanted, and the next position."""
-        inputs = self.prepare(tokens, num_queries, num_scored, position_offset)
-        num_outputs = count_outputs(inputs.num_steps, num_queries, num_scored)
+    ) -> tuple[Tensor, Any]:
+        """Return the scored ones of the last steps' states, and the final one if wanted."""
         if wants_state:
             # Told to give the last outputs, a core may not compute its final state.
             every, final = run_core(self.core, inputs, hx)
-            kept = every[:, inputs.num_steps - num_outputs :]
+            kept = every[:, inputs.num_steps - count :]
         else:
-            kept, final = run_core(self.core, inputs, hx, num_outputs=num_outputs)
-        kept = kept if scored is None else kept[scored]
-        return kept, final, position_offset + inputs.num_steps
+            kept, final = run_core(self.core, inputs, hx, num_outputs=count)
+        return kept if scored is None else kept[scored], final
 
     def project(
         self,

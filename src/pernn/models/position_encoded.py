@@ -147,9 +147,8 @@ class PositionEncodedRNN(EncodedNetwork):
         tokens, state, position = prompt, None, 0
         for _ in range(num_tokens):
             # Not `forward`, which takes the query's row, here that of a beginning, for a mistake.
-            every, state = run_core(
-                self.core, self.prepare(tokens, position_offset=position), state
-            )
+            inputs = self.prepare(tokens, position_offset=position)
+            every, state = run_core(self.core, inputs, state)
             position += tokens.shape[1]
             logits = self.output_layer(every[:, -1]).double().cpu()
             if temperature:
@@ -169,16 +168,14 @@ class PositionEncodedRNN(EncodedNetwork):
         no hook that would want to hear of a forward pass or a gradient, and a state that is not so
         wide that separate calls are faster. `num_steps` are those of both phases.
         """
-        core, encoding, embedding, layer = (
-            self.core, self.encoding, self.embedding, self.output_layer
-        )  # fmt: skip
+        core, encoding = self.core, self.encoding
+        embedding, layer = self.embedding, self.output_layer
         kind = type(core).__dict__.get("kernel")
         if not isinstance(core, RecurrentCore) or kind is None or core.num_layers > 1:
             return None
         parts: tuple[nn.Module, ...] = (self, encoding, embedding, layer, core)
-        biases = [core.bias_of("ih", 0), core.bias_of("hh", 0)] if core.bias else []
-        weights = [embedding.weight, core.weight("ih", 0), core.weight("hh", 0)]
-        weights += [layer.weight, layer.bias, *biases]
+        entering, recurrent, *biases = core.all_weights[0]
+        weights = [embedding.weight, entering, recurrent, layer.weight, layer.bias, *biases]
         is_usual = (
             (type(self), type(layer)) == (PositionEncodedRNN, Linear)
             and _is_usual(embedding)
