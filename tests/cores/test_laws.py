@@ -152,6 +152,10 @@ def test_the_generator_alone_decides_the_weights(kind):
         assert torch.equal(value, same.state_dict()[name])
         constant = kind == "s4d" and name.endswith(("log_decay", "frequency"))
         assert torch.equal(value, other.state_dict()[name]) == constant
+    same.reset_parameters()  # by PyTorch's convention, from its own generator
+    assert any(
+        not torch.equal(*pair) for pair in zip(one.parameters(), same.parameters(), strict=True)
+    )
 
 
 @each_kind

@@ -123,15 +123,8 @@ class AutoregressiveRNN(PositionEncodedRNN):
     the token of the first output step. `forward` is given the outputs (teacher forcing); `decode`
     finds them.
 
-    Args:
-        vocab_size: Number of token ids, K.
-        core: As in `PositionEncodedRNN`.
-        encoding: As there, but none by default.
-        embedding_size: Width of a token's vector; as wide as the state if absent.
-        phase_size: Width of the two phases' vectors; `embedding_size` if absent.
-        hidden_size: Width of the state of a core that is made here; 512 if absent.
-        generator: Source of the initial weights of what is made here.
-        options: The further arguments of `PositionEncodedRNN`.
+    The arguments are those of `PositionEncodedRNN`, but there is no encoding by default, and the
+    vectors of the two phases are `phase_size` wide, by default as wide as a token's.
 
     Raises:
         ConfigError: As `PositionEncodedRNN`.
