@@ -316,16 +316,13 @@ class Core(nn.Module):
         self.reset_parameters(generator)
         self.to(device=device, dtype=dtype)
 
-    def _check_state(
-        self, state: Any, expected: list[tuple[Any, ...]], axes: str
-    ) -> tuple[Any, ...]:
+    def _check_state(self, state: Any, expected: list[tuple[Any, ...]]) -> tuple[Any, ...]:
         """Return a state's tensors, which must have these shapes."""
         parts = tuple(state) if isinstance(state, tuple | list) else (state,)
         found = [tuple(part.shape) for part in parts]
         if found != expected:
             self._refuse(
-                f"the state must hold tensors of shapes {expected} (layers, batch, {axes}), got "
-                f"{found}"
+                f"the state must hold tensors of shapes {expected} (layers, batch, …), got {found}"
             )
         return parts
 

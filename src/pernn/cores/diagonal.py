@@ -135,8 +135,6 @@ class MinGRU(Stacked):
         ((2, 5, 8), (1, 2, 8))
     """
 
-    state_axes = "hidden"
-
     def make_layer(self, input_size: int) -> Layer:
         """Make a layer for inputs of a width."""
         return MinGRULayer(input_size, self.hidden_size)
@@ -171,8 +169,6 @@ class MinLSTM(Stacked):
         >>> tuple(outputs.shape), tuple(state.shape)
         ((2, 5, 8), (1, 2, 8))
     """
-
-    state_axes = "hidden"
 
     def make_layer(self, input_size: int) -> Layer:
         """Make a layer for inputs of a width."""
@@ -261,8 +257,6 @@ class LRU(Stacked):
         >>> tuple(outputs.shape), tuple(state.shape)
         ((2, 5, 8), (1, 2, 16, 2))
     """
-
-    state_axes = "mode, part"
 
     def __init__(
         self,

@@ -154,8 +154,6 @@ class GatedDelta(Stacked):
         ((2, 5, 8), (1, 2, 2, 4, 4))
     """
 
-    state_axes = "head, value, key"
-
     def __init__(
         self,
         input_size: int,

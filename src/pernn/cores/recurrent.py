@@ -279,7 +279,7 @@ class RecurrentCore(Core):
         self, state: "Tensor | tuple[Tensor, ...] | list[Tensor]", batch: Size
     ) -> tuple[Tensor, ...]:
         expected = [(self.num_layers, batch, self.hidden_size)] * self.num_states
-        return self._check_state(state, expected, "hidden")
+        return self._check_state(state, expected)
 
     def factors(
         self,

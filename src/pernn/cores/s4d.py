@@ -119,7 +119,7 @@ class S4D(Core):
         counts = self._count_outputs(num_steps, num_outputs)
         expected = (self.num_layers, batch, self.hidden_size, self.state_size // 2, 2)
         if state is not None:
-            (state,) = self._check_state(state, [expected], "hidden, mode, part")
+            (state,) = self._check_state(state, [expected])
         method, finals, wants_state = self._choose(num_steps), [], num_outputs is None
         for index, layer in enumerate(self.layers):
             before = None if state is None else state[index]

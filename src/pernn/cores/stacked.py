@@ -35,9 +35,6 @@ class Stacked(Core):
     The arguments are those of `S4D`.
     """
 
-    state_axes: str
-    """Names of the state's axes after layers and batch."""
-
     def __init__(
         self,
         input_size: int,
@@ -88,7 +85,7 @@ class Stacked(Core):
         if state is None:
             state = values.new_zeros(expected, dtype=dtype)
         else:
-            (state,) = self._check_state(state, [expected], self.state_axes)
+            (state,) = self._check_state(state, [expected])
         for index, layer in enumerate(self.layers):
             gates = layer.enter(values) if index else values
             values, final = layer(gates.to(dtype), state[index].to(dtype), counts[index])
