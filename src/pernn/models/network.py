@@ -8,33 +8,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from pernn.cores import (
-    GRU,
-    LRU,
-    LSTM,
-    S4D,
-    Adapted,
-    Core,
-    Elman,
-    GatedDelta,
-    Linear,
-    MinGRU,
-    MinLSTM,
-    Projected,
-    Recurrence,
-    map_state,
-)
-from pernn.encodings import (
-    Constant,
-    Encoding,
-    Learned,
-    NoEncoding,
-    Random,
-    RepeatedEmbedding,
-    Sinusoidal,
-    check_offset,
-    refuse_trace,
-)
+from pernn import cores, encodings
+from pernn.cores import Adapted, Core, Linear, Projected, Recurrence, map_state
+from pernn.encodings import Encoding, check_offset, refuse_trace
 from pernn.errors import ConfigError
 
 from .layer import check_position
@@ -43,25 +19,25 @@ CoreLike = str | Recurrence | nn.Module | type[nn.Module]
 V = TypeVar("V")
 
 CORES: dict[str, type[Core]] = {
-    "elman": Elman,
-    "gru": GRU,
-    "lstm": LSTM,
-    "s4d": S4D,
-    "min_gru": MinGRU,
-    "min_lstm": MinLSTM,
-    "lru": LRU,
-    "gated_delta": GatedDelta,
+    "elman": cores.Elman,
+    "gru": cores.GRU,
+    "lstm": cores.LSTM,
+    "s4d": cores.S4D,
+    "min_gru": cores.MinGRU,
+    "min_lstm": cores.MinLSTM,
+    "lru": cores.LRU,
+    "gated_delta": cores.GatedDelta,
 }
 """Those that can be given by name."""
-TORCH_CORES: dict[type, type[Core]] = {nn.RNN: Elman, nn.GRU: GRU, nn.LSTM: LSTM}
+TORCH_CORES: dict[type, type[Core]] = {nn.RNN: cores.Elman, nn.GRU: cores.GRU, nn.LSTM: cores.LSTM}
 """PyTorch's classes and ours of the same function."""
 ENCODINGS: dict[str, type[Any]] = {
-    "none": NoEncoding,
-    "sinusoidal": Sinusoidal,
-    "learned": Learned,
-    "random": Random,
-    "constant": Constant,
-    "repeated_embedding": RepeatedEmbedding,
+    "none": encodings.NoEncoding,
+    "sinusoidal": encodings.Sinusoidal,
+    "learned": encodings.Learned,
+    "random": encodings.Random,
+    "constant": encodings.Constant,
+    "repeated_embedding": encodings.RepeatedEmbedding,
 }
 
 
@@ -260,10 +236,10 @@ class EncodedNetwork(nn.Module, ABC):
         if not self.encoding.size:
             return None
         self.encoding.follow(self.output_layer.weight.device)
-        encodings = self.encoding(num_steps, num_queries, position_offset=position_offset)
+        vectors = self.encoding(num_steps, num_queries, position_offset=position_offset)
         concatenated = self.encoding.combine == "concat"
         offset = self.joined_size - self.encoding.size if concatenated else 0
-        return self.core.project(encodings, offset=offset, bias=False)
+        return self.core.project(vectors, offset=offset, bias=False)
 
     def repeat(self, rows: Tensor) -> Float[Tensor, "rows width"]:
         """Return the embedding's vectors as the input has them, twice for `repeated_embedding`."""
@@ -298,9 +274,9 @@ def make_encoding(
 ) -> Encoding:
     """Build an encoding by name, as wide as the embedding."""
     kind = named("encoding", name, ENCODINGS)
-    if kind in (Learned, Random):
+    if kind in (encodings.Learned, encodings.Random):
         return cast(Encoding, kind(size, num_positions, generator=generator))
-    return cast(Encoding, kind() if issubclass(kind, NoEncoding) else kind(size))
+    return cast(Encoding, kind() if issubclass(kind, encodings.NoEncoding) else kind(size))
 
 
 def make_core(
