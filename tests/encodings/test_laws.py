@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from pernn import PositionEncoded
-from pernn.encodings import Constant, Encoding, Learned, NoEncoding, Random, Sinusoidal
+from pernn.encodings import Encoding, Learned, NoEncoding, Random, Sinusoidal
 from pernn.encodings.sinusoidal import LONGEST_TABLE
 from pernn.errors import ConfigError
 from pernn.lab.encodings import (
@@ -216,11 +216,11 @@ def test_a_state_dict_moves_the_code(config):
     assert torch.equal(target(STEPS), source(STEPS))
 
 
-@pytest.mark.parametrize("values", [{"combine": "multiply"}, {"masked": "both"}, {"size": -1}])
+@pytest.mark.parametrize("values", [{"combine": "multiply"}, {"masked": "both"}, {"size": 0}])
 def test_values_outside_the_range_are_refused(values):
-    for make in (SinusoidalConfig, lambda **given: Constant(**{"size": 6, **given})):
+    for config in (SinusoidalConfig, LearnedConfig, RandomConfig, ConstantConfig):
         with pytest.raises(ConfigError, match=next(iter(values))):
-            make(**values)
+            config(**values)
 
 
 class Narrow(Encoding):
