@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from turns import print_table, time_in_turns
 
 from pernn.cores import GRU, LSTM, Elman
-from pernn.cores.operators import takes_kernels
+from pernn.cores.scanning import takes_kernels
 
 Shape = tuple[int, int, int]
 """Hidden size, sequences, steps."""

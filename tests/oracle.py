@@ -9,7 +9,7 @@ from torch import nn
 from pernn.analysis import KINDS
 from pernn.analysis.fallback import AutogradJacobian
 from pernn.cores import RecurrentCore
-from pernn.models import AutoregressiveRNN
+from pernn.models import AutoregressiveRNN, CodedRNN
 from pernn.models.network import count_outputs
 
 
@@ -40,11 +40,14 @@ class PlainRNN(nn.Module):
         super().__init__()
         self.embedding, self.encoding = deepcopy(model.embedding), deepcopy(model.encoding)
         self.core, self.output_layer = plain_core(model.core), deepcopy(model.output_layer)
-        self.vocab_size = model.vocab_size
+        self.vocab_size, self.has_codes = model.vocab_size, isinstance(model, CodedRNN)
         self.phase = deepcopy(model.phase) if isinstance(model, AutoregressiveRNN) else None
 
     def forward(self, tokens, num_queries=0, *, num_scored=None, scored=None):
         """Compute every step's outputs, then keep the last `num_scored`."""
+        codes = None
+        if self.has_codes:
+            tokens, codes = tokens[..., 0].long(), tokens[..., 1:]
         # The query is an id, or the zero vector.
         value = 0 if tokens.is_floating_point() else self.vocab_size
         queries = tokens.new_full((len(tokens), num_queries, *tokens.shape[2:]), value)
@@ -55,6 +58,8 @@ class PlainRNN(nn.Module):
             is_output = torch.arange(inputs.shape[1]) >= inputs.shape[1] - count
             phases = self.phase[is_output.long()].expand(len(tokens), -1, -1)
             inputs = torch.cat([inputs, phases], dim=2)
+        if codes is not None:
+            inputs = torch.cat([inputs, codes], dim=2)
         logits = self.output_layer(self.core(inputs)[0])[:, -count:]
         return logits if scored is None else logits[scored]
 

@@ -55,18 +55,15 @@ def install_command(extra: str) -> str:
     No package index has pernn: outside a clone the extra's own packages are named.
     """
     # Slow to import, and needed only on the way out.
-    from importlib.metadata import PackageNotFoundError, requires
+    from importlib.metadata import requires
 
-    clone, words = pathlib.Path(__file__).parents[2], list[str]()
-    if not (clone / "pyproject.toml").is_file():
-        try:
-            pairs = [line.partition("; extra == ") for line in requires("pernn") or ()]
-        except PackageNotFoundError:  # sources that were only copied
-            pairs = []
-        words = [name for name, _, of in pairs if of.strip("'\"") == extra]
-    here = "." if clone == pathlib.Path.cwd() else str(clone)
-    words = [*map(shlex.quote, words)] or ["-e", f"'{here}[{extra}]'"]
-    return " ".join([shlex.quote(sys.executable), "-m pip install", *words])
+    clone = pathlib.Path(__file__).parents[2]
+    if (clone / "pyproject.toml").is_file():
+        words = f"-e '{'.' if clone == pathlib.Path.cwd() else clone}[{extra}]'"
+    else:
+        pairs = [line.partition("; extra == ") for line in requires("pernn") or ()]
+        words = shlex.join(name for name, _, of in pairs if of.strip("'\"") == extra)
+    return f"{shlex.quote(sys.executable)} -m pip install {words}"
 
 
 class PernnError(Exception):

@@ -11,7 +11,7 @@ import drawn
 from drawn import parts_of
 from pairs import pairwise
 from pernn.cores import GRU, LRU, LSTM, S4D, Elman, GatedDelta, MinGRU, MinLSTM
-from pernn.cores.operators import is_faster
+from pernn.cores.scanning import is_faster
 from pernn.kernels import describe_kernels, find_kernels, rounding_products, without_kernels
 
 PAIRS = {"elman": (Elman, nn.RNN), "gru": (GRU, nn.GRU), "lstm": (LSTM, nn.LSTM)}
@@ -45,9 +45,7 @@ def test_arguments_stand_where_pytorch_has_them(ours, theirs):
     names = ["num_layers", "bias", "batch_first", "dropout", "bidirectional", "proj_size", "mode"]
     for name in ["input_size", "hidden_size", *names]:
         assert getattr(one, name) == getattr(other, name), name
-    for found, expected in zip(one.all_weights, other.all_weights, strict=True):
-        for mine, weight in zip(found, expected, strict=True):
-            assert torch.equal(mine, weight)
+    torch.testing.assert_close(one.all_weights, other.all_weights, rtol=0, atol=0)
     assert one.flatten_parameters() is None
     made = ours(*args, 0, "cpu", torch.float64)
     assert {p.dtype for p in made.parameters()} == {torch.float64}
@@ -69,8 +67,7 @@ def test_a_trace_serves_any_length_and_trains(ours, theirs, batch_first, with_st
         )
     for way in (traced, other):
         way(draw(*shape(5)), *state)[0].square().sum().backward()
-    for mine, weight in zip(one.parameters(), other.parameters(), strict=True):
-        torch.testing.assert_close(mine.grad, weight.grad)
+    torch.testing.assert_close(*([p.grad for p in way.parameters()] for way in (one, other)))
 
 
 @pairwise(
@@ -90,26 +87,21 @@ def test_a_packed_sequence_is_each_sequence_alone(kind, sorted_by, rounds, with_
         for index, found in enumerate(unpack_sequence(packed)):
             part = None if state is None else [one[:, index] for one in parts_of(state)]
             outputs, end = core(inputs[index], part if part is None or len(part) > 1 else part[0])
-            torch.testing.assert_close(found, outputs, rtol=1e-4, atol=1e-5)
-            for one, other in zip(parts_of(final), parts_of(end), strict=True):
-                torch.testing.assert_close(one[:, index], other, rtol=1e-4, atol=1e-5)
+            parts = found, *(one[:, index] for one in parts_of(final))
+            expected = outputs, *parts_of(end)
+            torch.testing.assert_close(parts, expected, rtol=1e-4, atol=1e-5)
 
 
 def spy(monkeypatch, kind):
     """Return a list that fills with what ran: PyTorch's operator, or ours."""
-    ran, name = [], PAIRS[kind][0].mode.lower()
-    theirs, ours = getattr(torch._VF, name), torch.ops.pernn.scan_forward
+    ran = []
 
-    def run_theirs(*args):
-        ran.append("operator")
-        return theirs(*args)
+    def record(place, name, said):
+        run = getattr(place, name)
+        monkeypatch.setattr(place, name, lambda *args: (ran.append(said), run(*args))[1])
 
-    def run_ours(*args):
-        ran.append("kernels")
-        return ours(*args)
-
-    monkeypatch.setattr(torch._VF, name, run_theirs)
-    monkeypatch.setattr(torch.ops.pernn, "scan_forward", run_ours)
+    record(torch._VF, PAIRS[kind][0].mode.lower(), "operator")
+    record(torch.ops.pernn, "scan_forward", "kernels")
     return ran
 
 

@@ -17,7 +17,6 @@ from pernn.lab.encodings import (
     ENCODINGS,
     ConstantConfig,
     LearnedConfig,
-    PositionalEncodingConfig,
     RandomConfig,
     SinusoidalConfig,
 )
@@ -108,10 +107,8 @@ def test_moving_there_and_back_keeps_the_code_exact(config):
 
 @pytest.mark.parametrize("layout", ["halves", "interleaved"])
 def test_sinusoids_are_rounded_once_in_every_precision(layout):
-    exact = Sinusoidal(8, layout=layout).double()(STEPS)
+    exact, encoding = Sinusoidal(8, layout=layout).double()(STEPS), Sinusoidal(8, layout=layout)
     for dtype in (torch.float32, torch.bfloat16, torch.float16):
-        encoding = Sinusoidal(8, layout=layout)
-        encoding(STEPS)
         assert torch.equal(encoding.to(dtype)(STEPS), exact.to(dtype))
 
 
@@ -222,7 +219,6 @@ def test_a_state_dict_moves_the_code(config):
 @pytest.mark.parametrize("values", [{"combine": "multiply"}, {"masked": "both"}, {"size": 0}])
 def test_values_outside_the_range_are_refused(values):
     for config in (SinusoidalConfig, LearnedConfig, RandomConfig, ConstantConfig):
-        assert issubclass(config, PositionalEncodingConfig)
         with pytest.raises(ConfigError, match=next(iter(values))):
             config(**values)
 

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from drawn import draw
-from pernn import GRU, LSTM, S4D, PositionEncoded, PositionEncodedRNN, Sinusoidal
+from pernn import GRU, LSTM, S4D, Learned, PositionEncoded, PositionEncodedRNN, Sinusoidal
 from pernn.lab.cores import CORES
 from pernn.lab.encodings import ENCODINGS
 from pernn.models import AutoregressiveRNN, VectorRNN
@@ -86,14 +86,9 @@ def test_an_encoding_joins_vectors_when_called():
 
 
 def test_representations_say_what_matters():
-    code = ENCODINGS.validate({"kind": "learned", "size": 6, "combine": "add"}).build(9, "halves")
-    assert repr(code) == "Learned(6, combine='add')"
-    assert repr(PositionEncoded(GRU(10, 8, batch_first=True), Sinusoidal(6))).split("\n") == [
-        "PositionEncoded(",
-        "  (layer): GRU(10, 8, num_layers=1)",
-        "  (encoding): Sinusoidal(6, layout='halves')",
-        ")",
-    ]
+    assert repr(Learned(6, 9, combine="add")) == "Learned(6, combine='add')"
+    assert repr(Sinusoidal(6, masked="input")) == "Sinusoidal(6, layout='halves', masked='input')"
+    assert repr(GRU(10, 8)) == "GRU(10, 8, num_layers=1)"
 
 
 def test_a_network_of_two_layers_by_name_or_class():

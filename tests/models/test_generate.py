@@ -1,18 +1,27 @@
-"""Continuing a sequence step by step is the forward pass over the whole of it."""
+"""Continuing a sequence step by step, or decoding, is the forward pass over the whole of it."""
 
 import pytest
 import torch
 
+from models import test_laws as laws
+from models.test_laws import BATCH, TIME, draw
+from oracle import PlainRNN
+from pairs import pairwise
 from pernn.lab.cores import CORES
 from pernn.lab.encodings import ENCODINGS
+from pernn.lab.interfaces import Decoder
 from pernn.models import PositionEncodedRNN
 
-SIZES = {"embedding_size": 8, "hidden_size": 8}
+PLACES = [("none", {}), ("repeated_embedding", {})] + [
+    (kind, {"combine": combine})
+    for kind in ("sinusoidal", "learned")
+    for combine in ("concat", "add")
+]
 
 
 def network(core="lstm", encoding="sinusoidal"):
     source = torch.Generator().manual_seed(1)
-    return PositionEncodedRNN(7, core, encoding, **SIZES, generator=source)
+    return PositionEncodedRNN(7, core, encoding, embedding_size=8, hidden_size=8, generator=source)
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS.builtin)
@@ -33,8 +42,7 @@ def test_each_token_is_the_likeliest_after_all_before_it(core, encoding):
 
 
 def test_a_row_that_begins_a_text_may_come_first():
-    model = network()
-    begin = torch.tensor([[7]])
+    model, begin = network(), torch.tensor([[7]])
     found = model.generate(begin, 5, temperature=0)
     states = model.states(torch.cat([begin, found], dim=1))
     assert torch.equal(model.output_layer(states)[:, :-1].argmax(dim=2), found)
@@ -43,10 +51,35 @@ def test_a_row_that_begins_a_text_may_come_first():
 def test_draws_follow_the_seed_and_the_temperature():
     model, prompt = network(), torch.tensor([[3]])
 
-    def draw(seed, temperature=1.0):
+    def continued(seed, temperature=1.0):
         source = torch.Generator().manual_seed(seed)
         return model.generate(prompt, 64, temperature=temperature, generator=source)
 
-    assert torch.equal(draw(1), draw(1))
-    assert not torch.equal(draw(1), draw(2))
-    assert torch.equal(draw(1, 1e-6), model.generate(prompt, 64, temperature=0))
+    assert torch.equal(continued(1), continued(1))
+    assert not torch.equal(continued(1), continued(2))
+    assert torch.equal(continued(1, 1e-6), model.generate(prompt, 64, temperature=0))
+
+
+def repeated(model, prompt, num_outputs):
+    """Decode the slow way: every output from the first step on, by the plain path."""
+    plain, logits = PlainRNN(model), None
+    for count in range(1, num_outputs + 1):
+        logits = plain(prompt, num_scored=count)
+        prompt = torch.cat([prompt, logits[:, -1:].argmax(dim=2)], dim=1)
+    return logits
+
+
+@pairwise(core=CORES.names(), encoded=PLACES, layers=[1, 2])
+@torch.no_grad()
+def test_decoding_goes_on_where_the_prompt_ends(core, encoded, layers):
+    encoding, place = encoded
+    model = laws.build("autoregressive", core, encoding, 7, layers, **place).double()
+    assert isinstance(model, Decoder)
+    prompt = draw(7, BATCH, TIME + 1)
+    prompt[:, -1] = 7  # DUMMY
+    found = model.decode(prompt, TIME)
+    torch.testing.assert_close(found, repeated(model, prompt, TIME), rtol=0, atol=1e-10)
+    # Fed back as the truth, its own outputs give what they gave when they were decoded.
+    tokens = torch.cat([prompt, found.argmax(dim=2)[:, :-1]], dim=1)
+    torch.testing.assert_close(model(tokens, num_scored=TIME), found, rtol=0, atol=1e-10)
+    torch.testing.assert_close(model.decode(prompt, 2), found[:, :2])

@@ -1,7 +1,4 @@
-"""Every network through the same invariants, against its plain twin: concatenate, all logits.
-
-The network with codes has another twin: test_coded.py.
-"""
+"""Every network through the same invariants, against its plain twin: concatenate, all logits."""
 
 from itertools import product
 
@@ -15,7 +12,7 @@ from pairs import pairwise
 from pernn.errors import ConfigError
 from pernn.lab.cores import CORES
 from pernn.lab.encodings import ENCODINGS
-from pernn.models import AutoregressiveRNN, PositionEncodedRNN, VectorRNN
+from pernn.models import AutoregressiveRNN, CodedRNN, PositionEncodedRNN, VectorRNN
 
 WIDTH, PHASE, HIDDEN, BATCH, TIME, QUERIES = 6, 4, 5, 3, 4, 3
 NETWORKS = {
@@ -24,11 +21,13 @@ NETWORKS = {
     "no rows": PositionEncodedRNN,
     "vector": VectorRNN,
     "autoregressive": AutoregressiveRNN,
+    "coded": CodedRNN,
 }
 OPTIONS = {
     "more rows": {"num_extra_rows": 3},
     "no rows": {"num_extra_rows": 0},
     "autoregressive": {"phase_size": PHASE},
+    "coded": {"phase_size": PHASE},
 }
 UNSIZED = ("none", "repeated_embedding")
 PLACES = [
@@ -44,7 +43,7 @@ CASES = [
     for kind, place in ENCODED
     # Without queries there is no phase to be masked.
     if network != "autoregressive" or not place.get("masked")
-    if "rows" not in network or place in ({}, PLACES[0])
+    if network in ("queried", "vector", "autoregressive") or place in ({}, PLACES[0])
 ]
 each_network = pytest.mark.parametrize("network", ["queried", "vector", "autoregressive"])
 
@@ -78,11 +77,9 @@ def draw(vocab_size, *shape, seed=2):
     return torch.randint(vocab_size, shape, generator=torch.Generator().manual_seed(seed))
 
 
-def vectors(size, num_steps, dtype=torch.float64):
-    generator = torch.Generator().manual_seed(2)
-    # The same numbers in both types: of a float32 network the exact gradients are asked for too.
-    drawn = torch.randn(BATCH, num_steps, size, generator=generator)
-    return F.normalize(drawn, dim=2).to(dtype)
+def vectors(size, num_steps):
+    drawn = torch.randn(BATCH, num_steps, size, generator=torch.Generator().manual_seed(2))
+    return F.normalize(drawn, dim=2)
 
 
 def shown(network, vocab_size, dtype=torch.float64):
@@ -91,8 +88,12 @@ def shown(network, vocab_size, dtype=torch.float64):
         tokens = draw(vocab_size, BATCH, 2 * TIME)
         tokens[:, TIME] = vocab_size  # DUMMY
         return tokens, {"num_scored": TIME}
+    # The same numbers in both types: of a float32 network the exact gradients are asked for too.
     if network == "vector":
-        return vectors(vocab_size, TIME, dtype), {"num_queries": QUERIES}
+        return vectors(vocab_size, TIME).to(dtype), {"num_queries": QUERIES}
+    if network == "coded":
+        ids = draw(vocab_size + 1, BATCH, TIME, 1)
+        return torch.cat([ids, vectors(PHASE, TIME)], dim=2).to(dtype), {"num_scored": QUERIES}
     tokens = draw(vocab_size, BATCH, TIME)
     if network == "more rows":
         tokens[:, 1:3] = torch.tensor([vocab_size + 1, vocab_size + 2])
@@ -104,7 +105,7 @@ def measured(network, model, vocab_size, dtype=torch.float64):
     outputs = model(tokens, **options)
     num_targets = outputs.shape[1]
     if network == "vector":
-        targets = vectors(vocab_size, num_targets, dtype)
+        targets = vectors(vocab_size, num_targets).to(dtype)
         loss = (1 - F.cosine_similarity(outputs, targets, dim=2)).mean()
     else:
         targets = draw(vocab_size, BATCH, num_targets, seed=3)

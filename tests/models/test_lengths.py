@@ -63,8 +63,7 @@ def check(wrapped, vectors, places, outputs, final, hx=None, offsets=None):
         rest = torch.ones(vectors.shape[1], dtype=torch.bool)
         rest[place] = False
         assert not outputs[index, rest].any()
-        for one, other in zip(parts_of(final), parts_of(end), strict=True):
-            close(one[:, index], other)
+        close(tuple(one[:, index] for one in parts_of(final)), parts_of(end))
 
 
 @each_layer
@@ -112,8 +111,7 @@ def test_a_packed_sequence_is_each_sequence_alone(kind, offset):
         alone, end, position = wrapped(sequences[index], position_offset=offsets[index])
         close(found, alone)
         assert not ends or int(ends[0][index]) == position
-        for one, other in zip(parts_of(final), parts_of(end), strict=True):
-            close(one[:, index], other)
+        close(tuple(one[:, index] for one in parts_of(final)), parts_of(end))
 
 
 @pytest.mark.parametrize("given", ["padded", "packed"])

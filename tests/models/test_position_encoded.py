@@ -11,31 +11,20 @@ from pernn.lab.cores import CORES
 from pernn.models import VectorRNN
 
 
-def test_both_paths_meet_at_the_number_of_tokens(monkeypatch):
-    rows = []
-    for vocab_size in (11, 12):
-        model = build(vocab_size=vocab_size)
-        project = model.core.project
-        monkeypatch.setattr(
-            model.core,
-            "project",
-            lambda x, project=project, **options: (
-                rows.append(tuple(x.shape[:-1])),
-                project(x, **options),
-            )[1],
-        )
-        model(draw(vocab_size, BATCH, TIME), QUERIES)
-    # The encodings, then 11 + 1 rows for 12 tokens; one more id: token by token, and the query.
-    assert rows == [(7,), (12,), (7,), (TIME * BATCH + 1,)]
+def test_of_rows_and_tokens_the_fewer_are_projected():
+    counts = [
+        len(build(vocab_size=k).prepare(draw(k, BATCH, TIME), QUERIES).table) for k in (11, 12)
+    ]
+    # 11 + 1 rows for 12 tokens; with one more id every token, and the query.
+    assert counts == [12, BATCH * TIME + 1]
 
 
 def test_the_plain_path_has_its_own_weights():
     model = build()
-    plain = PlainRNN(model)
-    plain.embedding.weight.data.zero_()
-    plain.core.weight_ih_l0.data.zero_()
-    assert model.embedding.weight.any()
-    assert model.core.weight_ih_l0.any()
+    places = [
+        {weight.data_ptr() for weight in one.parameters()} for one in (model, PlainRNN(model))
+    ]
+    assert places[0].isdisjoint(places[1])
 
 
 @pytest.mark.parametrize(
@@ -70,6 +59,8 @@ def test_initial_weights_are_distributed_as_described(generator):
     assert abs(model.embedding.weight.mean()) < 0.01
     for parameter in model.output_layer.parameters():
         assert 0.9 / 8 < parameter.abs().max() <= 1 / 8
+    for parameter in build("vector", vocab_size=3).embedding.parameters():
+        assert 0 < parameter.abs().max() <= 3**-0.5
 
 
 @pytest.mark.parametrize("core", CORES.names())
@@ -88,31 +79,21 @@ def test_the_query_is_a_row_that_queries_alone_train(core):
 @pytest.mark.parametrize("batch_first", [True, False])
 @pytest.mark.parametrize("batched", [True, False])
 def test_a_layer_of_pytorch_and_ours_give_the_same(batch_first, batched, generator):
-    encoding = Sinusoidal(4)
-    ours = LSTM(encoding.joined_size(6), HIDDEN, generator=generator, batch_first=batch_first)
-    layer = nn.LSTM(encoding.joined_size(6), HIDDEN, batch_first=batch_first)
-    layer.load_state_dict(ours.state_dict())
+    encoding, ours = Sinusoidal(4), LSTM(10, HIDDEN, generator=generator, batch_first=batch_first)
+    theirs = nn.LSTM(10, HIDDEN, batch_first=batch_first)
+    theirs.load_state_dict(ours.state_dict())
     vectors = torch.randn(BATCH, TIME, 6, generator=generator)
     state = tuple(torch.randn(1, BATCH, HIDDEN, generator=generator) for _ in range(2))
-    whole = nn.LSTM(encoding.joined_size(6), HIDDEN, batch_first=True)
-    whole.load_state_dict(ours.state_dict())
-    expected, finals = whole(encoding.join(vectors), state)
+    joined = torch.cat([vectors, encoding(TIME).expand(BATCH, -1, -1)], dim=2)
     if not batched:
-        vectors, expected = vectors[1], expected[1]
-        state, finals = (tuple(part[:, 1] for part in parts) for parts in (state, finals))
+        vectors, joined, state = vectors[1], joined[1], tuple(part[:, 1] for part in state)
     elif not batch_first:
-        vectors, expected = vectors.transpose(0, 1), expected.transpose(0, 1)
-    for wrapped in (ours, layer):
-        wrapped = PositionEncoded(wrapped, encoding)
-        outputs, final, position = wrapped(vectors, state, position_offset=0)
-        torch.testing.assert_close((outputs, final), (expected, finals))
+        vectors, joined = vectors.transpose(0, 1), joined.transpose(0, 1)
+    expected = theirs(joined, state)
+    for layer in (ours, theirs):
+        *found, position = PositionEncoded(layer, encoding)(vectors, state, position_offset=0)
+        torch.testing.assert_close(tuple(found), expected)
         assert position == TIME
-
-
-def test_the_first_map_of_vectors_is_drawn_as_pytorch_draws():
-    model, bound = build("vector", vocab_size=3), 3**-0.5
-    assert 0 < model.embedding.weight.abs().max() <= bound
-    assert 0 < model.embedding.bias.abs().max() <= bound
 
 
 @pytest.mark.parametrize(

@@ -23,10 +23,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pernn.errors import ConfigError
 from pernn.kernels import without_autocast
 
-from .core import Linear, check_sizes
+from .core import Linear
 from .stacked import Gates, Layer, Outputs, Stacked
 
 CHUNK = 64
@@ -39,11 +38,6 @@ class GatedDeltaLayer(Layer):
     """One layer of the gated delta rule.
 
     The map of the inputs holds queries, keys, values and output gates, then α and β of each head.
-
-    Args:
-        input_size: Width of one input vector.
-        hidden_size: Width of one output.
-        num_heads: Heads, which share the width.
     """
 
     def __init__(self, input_size: int, hidden_size: int, num_heads: int) -> None:
@@ -160,8 +154,6 @@ class GatedDelta(Stacked):
         ((2, 5, 8), (1, 2, 2, 4, 4))
     """
 
-    state_axes = "head, value, key"
-
     def __init__(
         self,
         input_size: int,
@@ -171,11 +163,9 @@ class GatedDelta(Stacked):
         num_heads: int = 1,
         **rest: Any,
     ) -> None:
-        check_sizes(self, num_heads=num_heads)
+        self._check_sizes(num_heads=num_heads)
         if hidden_size % num_heads:
-            raise ConfigError(
-                f"GatedDelta: num_heads must divide hidden_size, got {num_heads} and {hidden_size}"
-            )
+            self._refuse(f"num_heads must divide hidden_size, got {num_heads} and {hidden_size}")
         self.num_heads = num_heads
         super().__init__(input_size, hidden_size, num_layers, **rest)
 

@@ -13,10 +13,8 @@ from torch.nn.utils.rnn import PackedSequence
 from pernn.errors import ConfigError
 from pernn.kernels import autocast_dtype, is_transformed, linear, rounds_products
 
-from .core import Core, map_state
-from .operators import Size, takes_kernels
-from .projected import Projected
-from .scanning import kernels_fit, scan
+from .core import Core, Projected, map_state
+from .scanning import Size, kernels_fit, scan, takes_kernels
 
 
 @dataclass(frozen=True)
@@ -28,9 +26,8 @@ class LayerFactors:
         g_old = Σ_k (src_k ⊙ s_k) U_k = Σ_k src_k · diag(s_k) U_k,
 
     k a gate, U_k its recurrent weights, s_k its slope: how much the state gains per unit of its
-    pre-activation. src is h's adjoint, or in the LSTM, but for the output gate, the cell's. Slopes
-    do not depend on the row of the Jacobian: the gates of one source make one matrix,
-    Σ_k diag(s_k) U_k.
+    pre-activation. src is h's adjoint, or in the LSTM, but for the output gate, the cell's. The
+    gates of one source make one matrix for all rows of the Jacobian, Σ_k diag(s_k) U_k.
 
     Attributes:
         recurrent: Slopes of all gates with respect to what comes from the old state.
@@ -57,8 +54,8 @@ class RecurrentCore(Core):
     and a `state_dict` moves both ways unchanged.
 
     On vectors, `forward` takes PyTorch's own operator, except where the compiled kernels are
-    faster (`pernn.cores.operators`; each core says where). The networks feed inputs that are
-    projected already; those always take the kernels where there are any.
+    faster (each core says where). The networks feed inputs that are projected already; those
+    always take the kernels where there are any.
 
     Args:
         input_size: Width of one input vector.
@@ -76,8 +73,6 @@ class RecurrentCore(Core):
     Raises:
         ConfigError: If a size is not positive, or dropout, a projection or a second direction is
             asked for.
-
-    Differs: No dropout, no projection, one direction.
     """
 
     num_gates: int
@@ -86,6 +81,11 @@ class RecurrentCore(Core):
     """The PyTorch module that computes the same function: the oracle."""
     mode: str
     """What PyTorch calls that function: `RNN_TANH`, `GRU`, `LSTM`."""
+    num_states: int = 1
+    """Tensors in the state: 1 for a hidden state, 2 with a cell."""
+    kernel: str
+    """Name of the compiled kernel that computes the same as `scan`; read from the class itself,
+    since a subclass may compute something else."""
 
     def __init__(
         self,
@@ -102,17 +102,10 @@ class RecurrentCore(Core):
         *,
         generator: torch.Generator | None = None,
     ) -> None:
-        super().__init__(
-            input_size,
-            hidden_size,
-            num_layers,
-            batch_first=batch_first,
-            bidirectional=bidirectional,
-            dropout=dropout,
-            proj_size=proj_size,
-        )
-        self.bias = bias
+        off: Any = {"dropout": dropout, "bidirectional": bidirectional, "proj_size": proj_size}
+        super().__init__(input_size, hidden_size, num_layers, batch_first=batch_first, **off)
         self.dropout, self.bidirectional, self.proj_size = dropout, bidirectional, proj_size
+        self.bias = bias
         self.gate_size = rows = self.num_gates * hidden_size
         for layer in range(num_layers):
             columns = hidden_size if layer else input_size
@@ -134,10 +127,7 @@ class RecurrentCore(Core):
         return self.weight("ih", 0), self.input_bias(0) if bias else None
 
     def input_bias(self, layer: int) -> Tensor | None:
-        """Return the bias to add before the recurrence, if any.
-
-        It is all of it, unless a core says less.
-        """
+        """Return the bias to add before the recurrence, if any."""
         return self.bias_of("ih", layer) + self.bias_of("hh", layer) if self.bias else None
 
     def weight(self, side: Literal["ih", "hh"], layer: int) -> Tensor:
@@ -154,12 +144,6 @@ class RecurrentCore(Core):
         found = self._parameters.get(name)
         return cast(Tensor, getattr(self, name)) if found is None else found
 
-    num_states: int = 1
-    """Tensors in the state: 1 for a hidden state, 2 with a cell."""
-    kernel: str
-    """Name of the compiled kernel that computes the same as `scan`; read from the class itself,
-    since a subclass may compute something else."""
-
     def scan(
         self, layer: int, gates: Float[Tensor, "time batch gate"], state: tuple[Tensor, ...]
     ) -> tuple[Float[Tensor, "time batch hidden"], tuple[Tensor, ...]]:
@@ -175,7 +159,7 @@ class RecurrentCore(Core):
         if not kind or not steps or takes_kernels(kind, vectors, weight, steps=steps, batch=batch):
             return super()._run_vectors(vectors, hx, num_outputs)
         if num_outputs is not None:  # of a trace, steps are a tensor
-            self._check_steps(steps, num_outputs)
+            self._count_outputs(steps, num_outputs)
         self._check_export(steps)
         outputs, final = self._run_operator(vectors, hx, batch)
         return outputs if num_outputs is None else outputs[:, steps - num_outputs :], final
@@ -197,19 +181,12 @@ class RecurrentCore(Core):
     def _run_operator(
         self, inputs: Tensor, hx: Any, batch: Size, batch_sizes: Tensor | None = None
     ) -> tuple[Tensor, Any]:
-        """Run all layers by PyTorch's operator, from zeros if there is no state.
-
-        Args:
-            inputs: Vectors, batch first; those of a packed sequence if `batch_sizes` is given.
-            hx: State of all layers.
-            batch: Sequences.
-            batch_sizes: Sequences that go on at each step, of a packed sequence.
-        """
+        """Run all layers over vectors, maybe of a packed sequence, by PyTorch's operator."""
         dtype = self.weight("hh", 0).dtype
         if inputs.dtype != dtype and not autocast_dtype(inputs.device.type):
-            raise ConfigError(
-                f"{type(self).__name__}: the vectors' type is invalid: expected {dtype}, as the "
-                f"weights are, got {inputs.dtype}; convert either with .to()"
+            self._refuse(
+                f"the vectors' type is invalid: expected {dtype}, as the weights are, got "
+                f"{inputs.dtype}; convert either with .to()"
             )
         if hx is None:
             zeros = inputs.new_zeros((self.num_layers, cast(int, batch), self.hidden_size))
@@ -243,23 +220,10 @@ class RecurrentCore(Core):
         *,
         num_outputs: int | None = None,
     ) -> "tuple[Float[Tensor, 'batch scored hidden'], Tensor | tuple[Tensor, ...]]":
-        """Run all layers over time.
-
-        Args:
-            gates: What `project` made of the inputs, whole or by parts.
-            state: As PyTorch's: `(layers, batch, hidden)`, for the LSTM a pair of them; zeros
-                if absent.
-            num_outputs: Last steps whose hidden states are returned; all if absent.
-
-        Returns:
-            The top layer's hidden states, and the final state of every layer.
-
-        Raises:
-            ConfigError: If there is no time step, or the state has another shape.
-        """
+        """Run all layers over time, as `Core.recur`, with PyTorch's states."""
         # Time first inside: each step then reads and writes one contiguous block.
         inputs = gates if isinstance(gates, Projected) else Projected.of(gates.transpose(0, 1))
-        self._check_steps(inputs.num_steps, num_outputs)
+        counts = self._count_outputs(inputs.num_steps, num_outputs)
         weight = self.weight("hh", 0)
         if vars(type(self)).get("kernel") and is_transformed(inputs.table, weight):
             raise ConfigError(
@@ -269,12 +233,10 @@ class RecurrentCore(Core):
         finals = []
         states = None if state is None else self._checked_state(state, inputs.batch)
         for layer in range(self.num_layers):
-            is_last = layer == self.num_layers - 1
-            kept = num_outputs if is_last and num_outputs is not None else inputs.num_steps
             initial = None if states is None else tuple(part[layer] for part in states)
-            outputs, final = self._run_layer(layer, inputs, initial, kept)
+            outputs, final = self._run_layer(layer, inputs, initial, counts[layer])
             finals.append(final)
-            if not is_last:
+            if layer + 1 < self.num_layers:
                 weight, shift = self.weight("ih", layer + 1), self.input_bias(layer + 1)
                 inputs = Projected.of(linear(outputs, weight, shift))
         ends = tuple(torch.stack(parts) for parts in zip(*finals, strict=True))
@@ -317,7 +279,7 @@ class RecurrentCore(Core):
         self, state: "Tensor | tuple[Tensor, ...] | list[Tensor]", batch: Size
     ) -> tuple[Tensor, ...]:
         expected = [(self.num_layers, batch, self.hidden_size)] * self.num_states
-        return self._check_state(state, expected, "hidden")
+        return self._check_state(state, expected)
 
     def factors(
         self,
@@ -341,13 +303,8 @@ class RecurrentCore(Core):
 
     def to_torch(self) -> nn.RNNBase:
         """Make PyTorch's module with a copy of the weights."""
-        module = self.reference(
-            self.input_size,
-            self.hidden_size,
-            self.num_layers,
-            bias=self.bias,
-            batch_first=self.batch_first,
-        )
+        sizes = self.input_size, self.hidden_size, self.num_layers
+        module = self.reference(*sizes, bias=self.bias, batch_first=self.batch_first)
         module = module.to(self.weight("hh", 0))
         module.load_state_dict({name: getattr(self, name) for name in module.state_dict()})
         return module
@@ -355,11 +312,8 @@ class RecurrentCore(Core):
     @property
     def all_weights(self) -> list[list[Tensor]]:
         """Each layer's weights and biases in PyTorch's order."""
-        return [
-            [self.weight("ih", layer), self.weight("hh", layer)]
-            + ([self.bias_of("ih", layer), self.bias_of("hh", layer)] if self.bias else [])
-            for layer in range(self.num_layers)
-        ]
+        kinds = ["weight_ih", "weight_hh", *(["bias_ih", "bias_hh"] if self.bias else [])]
+        return [[self._find(f"{one}_l{n}") for one in kinds] for n in range(self.num_layers)]
 
     def flatten_parameters(self) -> None:
         """Lay the weights side by side on a GPU, for cuDNN.
@@ -374,18 +328,10 @@ class RecurrentCore(Core):
         if len(places) < len(weights) or len(types) > 1:
             return
         mode = cast(Any, torch.backends.cudnn).rnn.get_cudnn_mode(self.mode)
+        stride, sizes = len(weights) // self.num_layers, (self.hidden_size, self.proj_size)
+        layout: Any = self.num_layers, self.batch_first, self.bidirectional
         with torch.no_grad(), torch.cuda.device_of(weights[0]):
-            torch._cudnn_rnn_flatten_weight(
-                weights,
-                len(weights) // self.num_layers,
-                self.input_size,
-                mode,
-                self.hidden_size,
-                self.proj_size,
-                self.num_layers,
-                self.batch_first,
-                self.bidirectional,
-            )
+            torch._cudnn_rnn_flatten_weight(weights, stride, self.input_size, mode, *sizes, *layout)
 
     def _apply(self, *args: Any, **options: Any) -> nn.Module:
         super()._apply(*args, **options)  # type: ignore[no-untyped-call]

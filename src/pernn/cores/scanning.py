@@ -1,4 +1,4 @@
-"""Elman, GRU and LSTM over all steps, by compiled kernels."""
+"""Compiled kernels of Elman, GRU and LSTM, and when they run."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,9 +7,16 @@ import torch
 from torch import Tensor
 
 from pernn.errors import ConfigError
-from pernn.kernels import autocast_dtype, find_kernels, product, rounded, rounds_products
+from pernn.kernels import (
+    autocast_dtype,
+    find_kernels,
+    is_transformed,
+    product,
+    rounded,
+    rounds_products,
+)
 
-from .projected import Projected
+from .core import Projected
 
 PANEL_UNITS = {"elman": (64, 32, 16), "gru": (16,), "lstm": (16,)}
 """Units whose gates are computed together, the best that divides the width: measured."""
@@ -18,15 +25,27 @@ COLUMNS = (64, 32, 16)
 LEAST_STEPS = 2
 """For a single step, rearranging the weights costs more than it saves."""
 
+Size = int | Tensor
+"""A tensor where `torch.jit.trace` is at work."""
+FASTER_STEPS = {"elman": 16, "gru": 8}
+"""Fewest steps for which kernels are faster: for fewer, packing the weights costs too much."""
+MANY = 64
+"""Steps that pay for the packing even if there is no way back; sequences that no longer do."""
+WIDEST = 256
+"""Widest state of which the same is true."""
+NARROW = 64
+"""Widest state of an Elman layer whose kernels are faster for many sequences."""
+LARGEST_STEP = 2**13
+"""Numbers in the states of one step above which the operator, product by product, is as fast."""
+LARGEST = 2**21
+"""Numbers in the states of many sequences from which on memory, not arithmetic, takes the time."""
+
 
 def refuse_second() -> None:
     """Refuse to differentiate a hand-written backward pass again.
 
     PyTorch's `once_differentiable` lets a second derivative through in silence, without the
     recurrence's share, whenever the incoming gradient is a constant.
-
-    Raises:
-        ConfigError: If it is about to be.
     """
     if torch.is_grad_enabled():
         raise ConfigError(
@@ -70,10 +89,41 @@ def kernels_fit(inputs: Tensor, weight: Tensor, *, steps: int, batch: int) -> bo
         and steps >= LEAST_STEPS
         and batch > 0
     )
-    if not fits:
-        return False
-    kernels = find_kernels()
+    kernels = find_kernels() if fits else None
     return kernels is not None and (kernels.rounds or not rounds_products(inputs.device))
+
+
+def takes_kernels(kind: str, vectors: Tensor, weight: Tensor, *, steps: Size, batch: Size) -> bool:
+    """Return whether vectors take `project` and `recur`, not PyTorch's operator.
+
+    They do where the compiled kernels are faster; where products are rounded by us, which the
+    operator would not do; and where a program is made that must serve any length.
+    """
+    if isinstance(steps, Tensor) or isinstance(batch, Tensor) or is_transformed(vectors, weight):
+        return False
+    if vectors.device.type == "cpu":
+        if torch.is_autocast_enabled("cpu"):
+            return False
+        if vectors.dtype == torch.float32 and rounds_products(vectors.device):
+            return True
+    wanted = torch.compiler.is_compiling() or is_faster(
+        kind, weight.shape[1], steps, batch, trains=torch.is_grad_enabled()
+    )
+    return wanted and kernels_fit(vectors, weight, steps=steps, batch=batch)
+
+
+def is_faster(kind: str, width: int, steps: int, batch: int, *, trains: bool) -> bool:
+    """Return whether our kernels beat PyTorch's operator at this shape.
+
+    For the LSTM they do not: PyTorch's is oneDNN's. `benchmarks/layers.py` measures it.
+    """
+    if kind == "lstm" or steps < FASTER_STEPS[kind] or 64 * steps * batch < width:
+        return False
+    if kind == "elman" and batch >= MANY and width > NARROW:
+        return False
+    if batch * width > LARGEST_STEP or (batch >= MANY and steps * batch * width >= LARGEST):
+        return False
+    return trains or (batch < MANY <= steps and width <= WIDEST)
 
 
 def scan(
@@ -84,32 +134,10 @@ def scan(
     state: tuple[Tensor, ...] | None,
     num_outputs: int,
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """Run a layer over its steps.
-
-    Args:
-        kind: `elman`, `gru` or `lstm`.
-        inputs: What it is fed.
-        weight: Recurrent weights.
-        bias_hn: Bias of the new gate behind the reset; the GRU's.
-        state: Initial state; zeros if absent.
-        num_outputs: Last steps whose outputs are given.
-
-    Returns:
-        The outputs, time first, and the final state.
-    """
+    """Return a layer's last outputs, time first, and its final state."""
     hidden, cell = (*(state or ()), None, None)[:2]
-    outputs, memory = _Scan.apply(  # type: ignore[no-untyped-call]
-        kind,
-        inputs,
-        num_outputs,
-        inputs.tokens,
-        inputs.table,
-        inputs.encodings,
-        weight,
-        bias_hn,
-        hidden,
-        cell,
-    )
+    parts = inputs.tokens, inputs.table, inputs.encodings, weight, bias_hn, hidden, cell
+    outputs, memory = _Scan.apply(kind, inputs, num_outputs, *parts)  # type: ignore[no-untyped-call]
     return outputs, (outputs[-1], memory) if kind == "lstm" else (outputs[-1],)
 
 
@@ -133,26 +161,19 @@ class _Scan(torch.autograd.Function):
         dtype = torch.bfloat16 if rounds_products(table.device) else table.dtype
         size = weight.shape[1]
         units = next(count for count in PANEL_UNITS[kind] if size % count == 0)
-        states = [None if part is None else part.contiguous() for part in (hidden, cell)]
-        tokens = None if tokens is None else tokens.long().contiguous()
-        outputs, cells, saved = torch.ops.pernn.scan_forward(
-            kind,
-            units,
-            shape.batch,
-            shape.num_steps,
-            shape.input_time,
-            shape.query_row,
-            table.contiguous(),
-            None if encodings is None else encodings.contiguous(),
-            tokens,
-            _panels_forward(weight.to(dtype), units),
-            None if bias_hn is None else bias_hn.contiguous(),
-            *states,
+        tokens = None if tokens is None else tokens.long()
+        tokens, encodings, bias_hn, *states = (
+            None if part is None else part.contiguous()
+            for part in (tokens, encodings, bias_hn, hidden, cell)
         )
-        ctx.kind, ctx.units, ctx.dtype = kind, units, dtype
+        sizes = shape.batch, shape.num_steps, shape.input_time, shape.query_row
+        panels = _panels_forward(weight.to(dtype), units)
+        outputs, cells, saved = torch.ops.pernn.scan_forward(
+            kind, units, *sizes, table.contiguous(), encodings, tokens, panels, bias_hn, *states
+        )
         # Not the inputs themselves, which would outlive what a checkpoint of PyTorch's frees.
-        ctx.input_time, ctx.query_row = shape.input_time, shape.query_row
-        ctx.has_queries = shape.num_queries > 0
+        ctx.shape = kind, units, shape.input_time, shape.query_row
+        ctx.dtype, ctx.has_queries = dtype, shape.num_queries > 0
         ctx.has_encodings = encodings is not None
         ctx.save_for_backward(table, tokens, weight, bias_hn, *states, outputs, cells, saved)
         ctx.set_materialize_grads(False)
@@ -167,26 +188,14 @@ class _Scan(torch.autograd.Function):
         table, tokens, weight, bias_hn, hidden, cell, outputs, cells, saved = ctx.saved_tensors
         if grad_outputs is None:
             grad_outputs = outputs.new_zeros(1, *outputs.shape[1:])
+        arriving = grad_outputs.contiguous(), None if grad_cell is None else grad_cell.contiguous()
+        kept = table, outputs, cells, saved, tokens, _panels_backward(weight.to(ctx.dtype))
         inner, grad_table, grad_encodings, grad_bias_hn, grad_hidden, grad_first_cell = (
-            torch.ops.pernn.scan_backward(
-                ctx.kind,
-                ctx.units,
-                ctx.input_time,
-                ctx.query_row,
-                grad_outputs.contiguous(),
-                None if grad_cell is None else grad_cell.contiguous(),
-                table,
-                outputs,
-                cells,
-                saved,
-                tokens,
-                _panels_backward(weight.to(ctx.dtype)),
-                hidden,
-                cell,
-            )
+            torch.ops.pernn.scan_backward(*ctx.shape, *arriving, *kept, hidden, cell)
         )
         if ctx.has_queries:
-            grad_table[ctx.query_row] += grad_encodings[ctx.input_time :].sum(0)
+            *_, input_time, query_row = ctx.shape
+            grad_table[query_row] += grad_encodings[input_time:].sum(0)
         rounds = ctx.dtype == torch.bfloat16
         return (
             *(None,) * 4,

@@ -1,13 +1,12 @@
 """Stacks of layers that are modules: their state and step form."""
 
-from typing import Any, cast
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from .core import Core, Linear
-from .projected import Projected
+from .core import Core, Linear, Projected
 
 Gates = Float[Tensor, "time batch gate"]
 """A layer's inputs after its linear map."""
@@ -18,10 +17,7 @@ Outputs = Float[Tensor, "scored batch hidden"]
 class Layer(nn.Module):
     """One layer: a linear map of the inputs, then a recurrence.
 
-    Args:
-        input_size: Width of one input vector.
-        gate_size: Width of one projected input.
-        state_shape: Shape of one sequence's state.
+    `forward(gates, state, num_outputs)` returns the outputs of the last steps and the final state.
     """
 
     def __init__(self, input_size: int, gate_size: int, *state_shape: int) -> None:
@@ -32,31 +28,12 @@ class Layer(nn.Module):
         """Draw the linear map as `torch.nn.Linear` does."""
         self.enter.reset_parameters(generator)
 
-    def forward(self, gates: Gates, state: Tensor, num_outputs: int) -> tuple[Outputs, Tensor]:
-        """Return the outputs of the last steps, and the final state."""
-        raise NotImplementedError(f"{type(self).__name__} needs a method forward")
-
 
 class Stacked(Core):
     """Layers of one kind, each on the outputs of the one below.
 
-    Args:
-        input_size: Width of one input vector.
-        hidden_size: Width of one output.
-        num_layers: Number of stacked layers.
-        batch_first: Whether `forward` takes and returns `(batch, time, …)`: true, as PyTorch has
-            no such layer whose default this could be.
-        device: Where the weights go once they are drawn.
-        dtype: Their type there.
-        generator: Source of the initial weights; PyTorch's default generator if absent.
-        options: Further options of PyTorch's recurrent layers; refused unless they are off.
-
-    Raises:
-        ConfigError: If a size is not positive, or dropout or a second direction is asked for.
+    The arguments are those of `S4D`.
     """
-
-    state_axes: str
-    """Names of the state's axes after layers and batch."""
 
     def __init__(
         self,
@@ -72,29 +49,25 @@ class Stacked(Core):
     ) -> None:
         super().__init__(input_size, hidden_size, num_layers, batch_first=batch_first, **options)
         widths = [input_size, *[hidden_size] * (num_layers - 1)]
-        self.layers = nn.ModuleList(map(self.make_layer, widths))
-        self.gate_size = self._layers[0].enter.out_features
+        self.layers: Any = nn.ModuleList(map(self.make_layer, widths))
+        self.gate_size = self.input_map().out_features
         self._draw(generator, device, dtype)
 
     def make_layer(self, input_size: int) -> Layer:
         """Make a layer for inputs of a width."""
         raise NotImplementedError(f"{type(self).__name__} needs a method make_layer")
 
-    @property
-    def _layers(self) -> list[Layer]:
-        return cast(list[Layer], list(self.layers))
-
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw every layer.
 
         Call this one, not that of each module: layers set rows of their linear maps themselves.
         """
-        for layer in self._layers:
+        for layer in self.layers:
             layer.reset_parameters(generator)
 
-    def input_map(self) -> nn.Module:
+    def input_map(self) -> Any:
         """Return the first layer's linear map."""
-        return self._layers[0].enter
+        return self.layers[0].enter
 
     def recur(
         self,
@@ -103,34 +76,18 @@ class Stacked(Core):
         *,
         num_outputs: int | None = None,
     ) -> tuple[Float[Tensor, "batch scored hidden"], Tensor]:
-        """Run all layers over time.
-
-        Args:
-            gates: What `project` made of the inputs, whole or by parts.
-            state: Of every layer, `(layers, batch, …)`; zeros if absent.
-            num_outputs: Last steps whose outputs are returned; all if absent.
-
-        Returns:
-            The top layer's outputs, and the final state of every layer.
-
-        Raises:
-            ConfigError: If there is no time step, or the state has another shape.
-        """
+        """Run all layers over time, as `Core.recur`."""
         values = gates.gates() if isinstance(gates, Projected) else gates.transpose(0, 1)
         num_steps, batch = values.shape[:2]
-        self._check_steps(num_steps, num_outputs)
-        first = self._layers[0]
-        expected = (self.num_layers, batch, *first.state_shape)
-        dtype = first.enter.weight.dtype
+        counts, finals = self._count_outputs(num_steps, num_outputs), []
+        expected = (self.num_layers, batch, *self.layers[0].state_shape)
+        dtype = self.layers[0].enter.weight.dtype
         if state is None:
             state = values.new_zeros(expected, dtype=dtype)
         else:
-            (state,) = self._check_state(state, [expected], self.state_axes)
-        finals = []
-        for index, layer in enumerate(self._layers):
-            is_last = index == self.num_layers - 1
-            count = num_outputs if is_last and num_outputs is not None else num_steps
+            (state,) = self._check_state(state, [expected])
+        for index, layer in enumerate(self.layers):
             gates = layer.enter(values) if index else values
-            values, final = layer(gates.to(dtype), state[index].to(dtype), count)
+            values, final = layer(gates.to(dtype), state[index].to(dtype), counts[index])
             finals.append(final)
         return values.transpose(0, 1), torch.stack(finals)

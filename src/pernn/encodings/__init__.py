@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from pernn.lazy import exports
 
 if TYPE_CHECKING:
-    from .constant import Constant as Constant
     from .encoding import (
+        Constant as Constant,
         Encoding as Encoding,
         NoEncoding as NoEncoding,
         RepeatedEmbedding as RepeatedEmbedding,

@@ -1,4 +1,4 @@
-"""The base class of encodings: time index → vector."""
+"""The base class of encodings, time index → vector, and controls."""
 
 from abc import ABC, abstractmethod
 from typing import Any, Literal
@@ -142,7 +142,7 @@ class Encoding(nn.Module, ABC):
         if isinstance(position_offset, Tensor):
             batch = vectors.shape[1 if time_first else 0] if vectors.dim() == 3 else None
             encodings = self._at_each(position_offset, num_steps, batch, lengths)
-            encodings = encodings.transpose(0, 1) if not batch_first else encodings
+            encodings = encodings.transpose(0, 1) if time_first else encodings
         else:
             encodings = self(num_steps, num_queries, position_offset=position_offset)
             encodings = encodings.unsqueeze(1) if time_first else encodings
@@ -226,11 +226,7 @@ class Computed(Encoding):
 
 
 def check_offset(position_offset: Any) -> int:
-    """Return a position as Python's integer: NumPy's would wrap.
-
-    Raises:
-        ConfigError: If it is negative or no integer.
-    """
+    """Return a position as Python's integer, not below 0: NumPy's would wrap."""
     if isinstance(position_offset, float | bool) or position_offset < 0:
         raise ConfigError(
             f"position_offset is invalid: expected an integer of at least 0, got {position_offset}"
@@ -239,16 +235,23 @@ def check_offset(position_offset: Any) -> int:
 
 
 def refuse_trace() -> None:
-    """Refuse `torch.jit.trace`, which would silently fix the number of steps.
-
-    Raises:
-        ConfigError: If it is at work.
-    """
+    """Refuse `torch.jit.trace`, which would silently fix the number of steps."""
     if torch._C._get_tracing_state() is not None:
         raise ConfigError(
             "torch.jit.trace cannot follow encodings and networks of pernn: "
             "use torch.export.export, which takes dynamic_shapes"
         )
+
+
+class Constant(Computed):
+    """The same vector of unit norm at every step: no clock.
+
+    The arguments are those of `Encoding`.
+    """
+
+    def vectors(self, num_steps: int) -> Float[Tensor, "time size"]:
+        """Return 1/√D everywhere."""
+        return self.anchor.new_full((num_steps, self.size), self.size**-0.5)
 
 
 class NoEncoding(Encoding):

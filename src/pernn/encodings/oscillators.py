@@ -12,11 +12,7 @@ def oscillator_problem(
 ) -> str:
     """Return the problem of given oscillators, or an empty string.
 
-    Args:
-        size: Width of the encoding; not compared if absent.
-        frequencies: In radians per step.
-        phases: In radians.
-        base: Of the geometric spacing.
+    A size of `None` is not compared.
     """
     for name, values in (("frequencies", frequencies), ("phases", phases)):
         if values is None:

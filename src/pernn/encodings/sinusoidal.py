@@ -7,7 +7,7 @@ Source: Vaswani et al. (2017), section 3.5; the scale: Morita (2024), equations 
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
@@ -30,11 +30,10 @@ class Sinusoidal(Computed):
         size: Width D, even; twice the number of frequencies if those are given.
         layout: `halves`, all sines then all cosines (the published runs), or `interleaved`
             pairs (the published texts): a permutation of each other.
-        combine: Concatenate the encoding to the input, or add it.
-        masked: Phase in which the encoding is replaced by zeros.
         frequencies: Of each pair, in radians per step, positive; geometrically spaced if absent.
         phases: Of each pair at step 0, in radians; 0 if absent.
         base: Of the geometric spacing, above 1; 10,000 if absent.
+        placement: `combine` and `masked`, as in `Encoding`.
 
     Raises:
         ConfigError: If the size is odd, the layout unknown, there are not as many frequencies and
@@ -52,11 +51,10 @@ class Sinusoidal(Computed):
         size: int | None = None,
         *,
         layout: Literal["interleaved", "halves"] = "halves",
-        combine: Literal["concat", "add"] = "concat",
-        masked: Literal["input", "output"] | None = None,
         frequencies: Sequence[float] | None = None,
         phases: Sequence[float] | None = None,
         base: float | None = None,
+        **placement: Any,
     ) -> None:
         frequencies, phases = (
             None if given is None else [float(value) for value in given]
@@ -64,11 +62,11 @@ class Sinusoidal(Computed):
         )
         if size is None:
             size = 2 * len(frequencies or ())
-        super().__init__(size, combine=combine, masked=masked)
+        super().__init__(size, **placement)
         if size % 2 or not size:
             raise ConfigError(
-                f"Sinusoidal: size must be even and positive (a sine and a cosine per frequency),"
-                f" got {size}"
+                "Sinusoidal: size must be even and positive (a sine and a cosine per frequency), "
+                f"got {size}"
             )
         if layout not in ("interleaved", "halves"):
             raise ConfigError(f"Sinusoidal: layout must be interleaved or halves, got {layout!r}")

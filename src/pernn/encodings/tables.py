@@ -1,6 +1,6 @@
 """Encodings that are a table: learned, or random and fixed."""
 
-from typing import Literal
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -16,11 +16,7 @@ class _Table(Encoding):
     weight: Tensor
 
     def vectors(self, num_steps: int) -> Float[Tensor, "time size"]:
-        """Return the first rows of the table.
-
-        Raises:
-            ConfigError: If there are more steps than positions.
-        """
+        """Return the first rows of the table."""
         if num_steps > len(self.weight):
             raise ConfigError(
                 f"{type(self).__name__}: {num_steps} steps, but only {len(self.weight)} positions; "
@@ -44,9 +40,8 @@ class Learned(_Table):
         size: Width D.
         num_positions: Longest sequence, both phases.
         normalize: Scale every row to unit norm, which removes that confound.
-        combine: Concatenate the encoding to the input, or add it.
-        masked: Phase in which the encoding is replaced by zeros.
         generator: Source of the initial values.
+        placement: `combine` and `masked`, as in `Encoding`.
 
     Source: Morita (2024), appendix C; Devlin et al. (2019).
     """
@@ -57,11 +52,10 @@ class Learned(_Table):
         num_positions: int,
         *,
         normalize: bool = False,
-        combine: Literal["concat", "add"] = "concat",
-        masked: Literal["input", "output"] | None = None,
         generator: torch.Generator | None = None,
+        **placement: Any,
     ) -> None:
-        super().__init__(size, combine=combine, masked=masked)
+        super().__init__(size, **placement)
         self.normalize = normalize
         self.weight = nn.Parameter(torch.empty(num_positions, size))
         self.reset_parameters(generator)
@@ -78,9 +72,8 @@ class Random(_Table):
     Args:
         size: Width D.
         num_positions: Longest sequence, both phases.
-        combine: Concatenate the encoding to the input, or add it.
-        masked: Phase in which the encoding is replaced by zeros.
         generator: Source of the encodings.
+        placement: `combine` and `masked`, as in `Encoding`.
 
     Source: Morita (2024), appendix C.
     """
@@ -90,11 +83,10 @@ class Random(_Table):
         size: int,
         num_positions: int,
         *,
-        combine: Literal["concat", "add"] = "concat",
-        masked: Literal["input", "output"] | None = None,
         generator: torch.Generator | None = None,
+        **placement: Any,
     ) -> None:
-        super().__init__(size, combine=combine, masked=masked)
+        super().__init__(size, **placement)
         self.register_buffer("weight", torch.empty(num_positions, size))
         self.reset_parameters(generator)
 

@@ -2,12 +2,14 @@
 
 from pernn.lazy import exports
 
-from .autoregressive import AutoregressiveRNN as AutoregressiveRNN
-from .coded import CodedRNN as CodedRNN
 from .extension import extend_vocabulary as extend_vocabulary
 from .layer import PositionEncoded as PositionEncoded
 from .network import run_core as run_core
 from .position_encoded import PositionEncodedRNN as PositionEncodedRNN
-from .vector import VectorRNN as VectorRNN
+from .variants import (
+    AutoregressiveRNN as AutoregressiveRNN,
+    CodedRNN as CodedRNN,
+    VectorRNN as VectorRNN,
+)
 
 __getattr__ = exports(__name__)

@@ -18,10 +18,6 @@ class FrozenRows(nn.Module):
     """A weight whose rows before and after the new ones are frozen.
 
     They are buffers, so no optimiser sees them and every checkpoint holds them.
-
-    Args:
-        before: Rows before the new ones.
-        after: Rows after the new ones.
     """
 
     before: Tensor

@@ -185,11 +185,7 @@ class PositionEncoded(nn.Module):
 
 
 def to_integers(name: str, given: Any, device: torch.device) -> Tensor:
-    """Return whole numbers in 64 bits.
-
-    Raises:
-        ConfigError: If they are none.
-    """
+    """Return whole numbers in 64 bits."""
     numbers = torch.as_tensor(given, device=device)
     if numbers.numel() and (numbers.dtype == torch.bool or numbers.is_floating_point()):
         raise ConfigError(f"{name} is invalid: expected integers, got {numbers.dtype}")
@@ -197,11 +193,7 @@ def to_integers(name: str, given: Any, device: torch.device) -> Tensor:
 
 
 def check_position(hx: Any, position_offset: object, encoding: Encoding) -> None:
-    """Refuse a state without a position, which would count from 0.
-
-    Raises:
-        ConfigError: If there is a state and a positional encoding, but no position.
-    """
+    """Refuse a state without a position, which would count from 0."""
     if hx is not None and position_offset is None and encoding.size:
         raise ConfigError(
             "position_offset is missing: with an initial state pass position_offset=0 if the "

@@ -2,39 +2,15 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from pernn.cores import (
-    GRU,
-    LRU,
-    LSTM,
-    S4D,
-    Adapted,
-    Core,
-    Elman,
-    GatedDelta,
-    Linear,
-    MinGRU,
-    MinLSTM,
-    Projected,
-    Recurrence,
-    map_state,
-)
-from pernn.encodings import (
-    Constant,
-    Encoding,
-    Learned,
-    NoEncoding,
-    Random,
-    RepeatedEmbedding,
-    Sinusoidal,
-    check_offset,
-    refuse_trace,
-)
+from pernn import cores, encodings
+from pernn.cores import Adapted, Core, Linear, Projected, Recurrence, map_state
+from pernn.encodings import Encoding, check_offset, refuse_trace
 from pernn.errors import ConfigError
 
 from .layer import check_position
@@ -43,50 +19,32 @@ CoreLike = str | Recurrence | nn.Module | type[nn.Module]
 V = TypeVar("V")
 
 CORES: dict[str, type[Core]] = {
-    "elman": Elman,
-    "gru": GRU,
-    "lstm": LSTM,
-    "s4d": S4D,
-    "min_gru": MinGRU,
-    "min_lstm": MinLSTM,
-    "lru": LRU,
-    "gated_delta": GatedDelta,
+    "elman": cores.Elman,
+    "gru": cores.GRU,
+    "lstm": cores.LSTM,
+    "s4d": cores.S4D,
+    "min_gru": cores.MinGRU,
+    "min_lstm": cores.MinLSTM,
+    "lru": cores.LRU,
+    "gated_delta": cores.GatedDelta,
 }
 """Those that can be given by name."""
-TORCH_CORES: dict[type, type[Core]] = {nn.RNN: Elman, nn.GRU: GRU, nn.LSTM: LSTM}
+TORCH_CORES: dict[type, type[Core]] = {nn.RNN: cores.Elman, nn.GRU: cores.GRU, nn.LSTM: cores.LSTM}
 """PyTorch's classes and ours of the same function."""
 ENCODINGS: dict[str, type[Any]] = {
-    "none": NoEncoding,
-    "sinusoidal": Sinusoidal,
-    "learned": Learned,
-    "random": Random,
-    "constant": Constant,
-    "repeated_embedding": RepeatedEmbedding,
+    "none": encodings.NoEncoding,
+    "sinusoidal": encodings.Sinusoidal,
+    "learned": encodings.Learned,
+    "random": encodings.Random,
+    "constant": encodings.Constant,
+    "repeated_embedding": encodings.RepeatedEmbedding,
 }
 
 
 class EncodedNetwork(nn.Module, ABC):
     """Embedding, encoding, core and output layer. Subclasses define the inputs.
 
-    Args:
-        vocab_size: Width of the outputs.
-        core: Module that recurs, its class or kind; or PyTorch's class of the same function.
-        encoding: Module that gives the encodings, or the kind of one.
-        embedding_size: Width of the vectors, and of an encoding given by kind; the state's if
-            absent.
-        hidden_size: Width of the state of a core that is made here; 512 if absent.
-        num_layers: Layers of a core that is made here; 1 if absent.
-        num_positions: Longest sequence, both phases, for an encoding given by kind; 1,024 if
-            absent.
-        num_extra_rows: Rows of an embedding of ids after theirs, the query's first.
-        phase_size: Further features of the core's input, after vector and encoding.
-        device: Where the network goes once its weights are drawn.
-        dtype: Its type there.
-        generator: Source of the initial weights of what is made here.
-
-    Raises:
-        ConfigError: If the core is not a pernn core, its input size is not its inputs' width,
-            or sizes are given beside a module that has them.
+    The arguments are those of `PositionEncodedRNN`.
     """
 
     def __init__(
@@ -202,15 +160,10 @@ class EncodedNetwork(nn.Module, ABC):
                 f"same positions, got a tensor of shape {tuple(position_offset.shape)}; "
                 "PositionEncoded takes one offset per sequence"
             )
-        states, final, position = self._run(
-            tokens,
-            num_queries,
-            num_scored,
-            scored,
-            hx,
-            check_offset(position_offset or 0),
-            wants_state=return_state,
-        )
+        offset = check_offset(position_offset or 0)
+        inputs = self.prepare(tokens, num_queries, num_scored, offset)
+        count = count_outputs(inputs.num_steps, num_queries, num_scored)
+        states, final = self._run(inputs, count, scored, hx, wants_state=return_state)
         outputs: Tensor = self.output_layer(states)
         if is_single and scored is None:
             outputs = outputs.squeeze(0)
@@ -218,7 +171,7 @@ class EncodedNetwork(nn.Module, ABC):
             return outputs
         if drops_axis:
             final = map_state(final, lambda part: part.squeeze(1))
-        return outputs, final, position
+        return outputs, final, offset + inputs.num_steps
 
     def check_inputs(self, tokens: Tensor) -> None:
         """Refuse inputs that the embedding cannot read."""
@@ -236,30 +189,27 @@ class EncodedNetwork(nn.Module, ABC):
         Ids are not checked: where sequences of several lengths make a batch, tokens may show the
         query's row.
         """
-        return self._run(tokens, num_queries, num_scored, scored)[0]
+        inputs = self.prepare(tokens, num_queries, num_scored)
+        count = count_outputs(inputs.num_steps, num_queries, num_scored)
+        return self._run(inputs, count, scored)[0]
 
     def _run(
         self,
-        tokens: Tensor,
-        num_queries: int,
-        num_scored: int | None,
+        inputs: Projected,
+        count: int,
         scored: Tensor | None,
         hx: Any = None,
-        position_offset: int = 0,
         *,
         wants_state: bool = False,
-    ) -> tuple[Tensor, Any, int]:
-        """Return the scored steps' states, the final one if wanted, and the next position."""
-        inputs = self.prepare(tokens, num_queries, num_scored, position_offset)
-        num_outputs = count_outputs(inputs.num_steps, num_queries, num_scored)
+    ) -> tuple[Tensor, Any]:
+        """Return the scored ones of the last steps' states, and the final one if wanted."""
         if wants_state:
             # Told to give the last outputs, a core may not compute its final state.
             every, final = run_core(self.core, inputs, hx)
-            kept = every[:, inputs.num_steps - num_outputs :]
+            kept = every[:, inputs.num_steps - count :]
         else:
-            kept, final = run_core(self.core, inputs, hx, num_outputs=num_outputs)
-        kept = kept if scored is None else kept[scored]
-        return kept, final, position_offset + inputs.num_steps
+            kept, final = run_core(self.core, inputs, hx, num_outputs=count)
+        return kept if scored is None else kept[scored], final
 
     def project(
         self,
@@ -277,37 +227,28 @@ class EncodedNetwork(nn.Module, ABC):
         num_scored: int | None = None,
         position_offset: int = 0,
     ) -> Projected:
-        """Return the core's projected inputs by parts, as `forward`.
-
-        Raises:
-            ConfigError: If there are queries without a query row, or not that many steps.
-        """
+        """Return the core's projected inputs by parts, as `forward`."""
 
     def project_encoding(
         self, num_steps: int, num_queries: int, position_offset: int = 0
     ) -> Float[Tensor, "time gate"] | None:
-        """Return the encodings' share of the projected inputs, if there are encodings.
-
-        Args:
-            num_steps: Steps of both phases together.
-            num_queries: How many of them, at the end, are queries.
-            position_offset: Position of the first step.
-        """
+        """Return the encodings' share of the projected inputs, if there is one."""
         if not self.encoding.size:
             return None
         self.encoding.follow(self.output_layer.weight.device)
-        encodings = self.encoding(num_steps, num_queries, position_offset=position_offset)
+        vectors = self.encoding(num_steps, num_queries, position_offset=position_offset)
         concatenated = self.encoding.combine == "concat"
         offset = self.joined_size - self.encoding.size if concatenated else 0
-        return self.core.project(encodings, offset=offset, bias=False)
+        return self.core.project(vectors, offset=offset, bias=False)
+
+    def repeat(self, rows: Tensor) -> Float[Tensor, "rows width"]:
+        """Return the embedding's vectors as the input has them, twice for `repeated_embedding`."""
+        copies = self.encoding.embedding_copies
+        return rows if copies == 1 else torch.cat([rows] * copies, dim=1)
 
 
 def check_transforms(tokens: Tensor) -> None:
-    """Refuse PyTorch's transforms that do not reach into a recurrence.
-
-    Raises:
-        ConfigError: If `torch.jit.trace` or one of `torch.func` is at work.
-    """
+    """Refuse PyTorch's transforms that do not reach into a recurrence."""
     if torch.compiler.is_compiling():
         return
     refuse_trace()
@@ -319,11 +260,7 @@ def check_transforms(tokens: Tensor) -> None:
 
 
 def named(what: str, name: str, known: Mapping[str, V]) -> V:
-    """Return what a name stands for.
-
-    Raises:
-        ConfigError: If it stands for nothing.
-    """
+    """Return what a name stands for."""
     if name in known:
         return known[name]
     raise ConfigError(
@@ -336,12 +273,10 @@ def make_encoding(
     name: str, size: int, num_positions: int, generator: torch.Generator | None
 ) -> Encoding:
     """Build an encoding by name, as wide as the embedding."""
-    found = named("encoding", name, ENCODINGS)
-    if found in (Learned, Random):
-        made: Encoding = found(size, num_positions, generator=generator)
-    else:
-        made = found() if issubclass(found, NoEncoding) else found(size)
-    return made
+    kind = named("encoding", name, ENCODINGS)
+    if kind in (encodings.Learned, encodings.Random):
+        return cast(Encoding, kind(size, num_positions, generator=generator))
+    return cast(Encoding, kind() if issubclass(kind, encodings.NoEncoding) else kind(size))
 
 
 def make_core(
@@ -351,11 +286,7 @@ def make_core(
     num_layers: int | None,
     generator: torch.Generator | None,
 ) -> Recurrence:
-    """Build a core from a kind or class, or take a module.
-
-    Raises:
-        ConfigError: If it is not a core, or a module comes with sizes beside it.
-    """
+    """Build a core from a kind or class, or take a module."""
     given = {"hidden_size": hidden_size, "num_layers": num_layers}
     sizes: dict[str, Any] = {name: size for name, size in given.items() if size is not None}
     made: Any = core
@@ -365,9 +296,8 @@ def make_core(
         made = TORCH_CORES.get(core, core)
     if isinstance(made, type) and issubclass(made, Core):
         sizes = {"hidden_size": 512, **sizes, "generator": generator}
-        made = made(input_size, **sizes)
+        made, sizes = made(input_size, **sizes), {}
         made.batch_first = True
-        sizes = {}
     if isinstance(made, type) or not isinstance(made, Recurrence | nn.Module):
         name = made.__name__ if isinstance(made, type) else type(made).__name__
         raise ConfigError(
@@ -400,18 +330,13 @@ def run_core(
     if isinstance(core, Core):
         for part in (core, core.input_map()):
             refuse_late_weights(part)
-        found: tuple[Tensor, Any] = core(inputs, state, num_outputs=num_outputs)
-        return found
+        return cast(tuple[Tensor, Any], core(inputs, state, num_outputs=num_outputs))
     outputs, final = core.recur(inputs.gates().transpose(0, 1), state)
     return outputs if num_outputs is None else outputs[:, inputs.num_steps - num_outputs :], final
 
 
 def refuse_late_weights(part: nn.Module | None) -> None:
-    """Refuse weights that a hook computes too late.
-
-    Raises:
-        ConfigError: If there are some.
-    """
+    """Refuse weights that a hook computes too late."""
     if part is None or not part._forward_pre_hooks:
         return
     if any(isinstance(value, Tensor) for value in vars(part).values()):
@@ -423,11 +348,7 @@ def refuse_late_weights(part: nn.Module | None) -> None:
 
 
 def count_outputs(num_steps: int, num_queries: int, num_scored: int | None) -> int:
-    """Return the number of last steps to score.
-
-    Raises:
-        ConfigError: If there are not that many steps.
-    """
+    """Return the number of last steps to score."""
     if num_queries < 0:
         raise ConfigError(f"num_queries is invalid: expected at least 0, got {num_queries}")
     if num_scored is None:

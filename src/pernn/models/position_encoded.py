@@ -8,7 +8,7 @@ query is one row at every output step: it is projected once and broadcast, its g
 from typing import cast
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.modules.module import _has_any_global_hook
@@ -63,11 +63,7 @@ class PositionEncodedRNN(EncodedNetwork):
     """Whether row K of the embedding is the query's, which is no token."""
 
     def make_embedding(self, width: int) -> nn.Embedding:
-        """Make the embedding: the rows of the ids, then the extra ones.
-
-        Raises:
-            ConfigError: If there are fewer than two ids, or extra rows below 0.
-        """
+        """Make the embedding: the rows of the ids, then the extra ones."""
         if self.vocab_size < 2 or self.num_extra_rows < 0:
             raise ConfigError(
                 "expected vocab_size of at least 2 and num_extra_rows of at least 0, got "
@@ -97,23 +93,17 @@ class PositionEncodedRNN(EncodedNetwork):
         # Without queries any row does: it is shown at no step.
         query_row = self.vocab_size if num_queries else 0
         shown: Tensor | None = tokens.t()
-        if not _is_usual(self.embedding):
+        is_usual = _is_usual(self.embedding)
+        rows = self.repeat(self.embedding.weight) if is_usual else tokens
+        # A program that is compiled or exported has one way for any number of tokens.
+        is_long = not torch.compiler.is_compiling() and len(rows) > tokens.numel()
+        if is_long or not is_usual:
             ids = F.pad(tokens.t().flatten(), (0, int(num_queries > 0)), value=query_row)
-            rows, shown = self._repeat(self.embedding(ids)), None
-        else:
-            rows = self._repeat(self.embedding.weight)
-            # A program that is compiled or exported has one way for any number of tokens.
-            if not torch.compiler.is_compiling() and len(rows) > tokens.numel():
-                vectors, shown = F.embedding(tokens.t(), rows).flatten(0, 1), None
-                if num_queries:
-                    vectors = torch.cat([vectors, rows[query_row].unsqueeze(0)])
-                rows = vectors
-        if shown is None:
-            query_row = len(rows) - 1 if num_queries else 0
+            rows = F.embedding(ids, rows) if is_usual else self.repeat(self.embedding(ids))
+            shown, query_row = None, len(ids) - 1 if num_queries else 0
         encodings = self.project_encoding(input_time + num_queries, num_queries, position_offset)
-        return Projected(
-            self.core.project(rows), batch, input_time, num_queries, shown, query_row, encodings
-        )
+        table = self.core.project(rows)
+        return Projected(table, batch, input_time, num_queries, shown, query_row, encodings)
 
     @torch.no_grad()
     def generate(
@@ -157,9 +147,8 @@ class PositionEncodedRNN(EncodedNetwork):
         tokens, state, position = prompt, None, 0
         for _ in range(num_tokens):
             # Not `forward`, which takes the query's row, here that of a beginning, for a mistake.
-            every, state = run_core(
-                self.core, self.prepare(tokens, position_offset=position), state
-            )
+            inputs = self.prepare(tokens, position_offset=position)
+            every, state = run_core(self.core, inputs, state)
             position += tokens.shape[1]
             logits = self.output_layer(every[:, -1]).double().cpu()
             if temperature:
@@ -177,22 +166,16 @@ class PositionEncodedRNN(EncodedNetwork):
         Usual are classes that compute what their names say (a subclass may not), one recurrent
         layer, float32 weights on the CPU, all of them trained, a concatenated encoding that is not,
         no hook that would want to hear of a forward pass or a gradient, and a state that is not so
-        wide that separate calls are faster.
-
-        Args:
-            num_steps: Steps of both phases.
-            num_queries: How many of them, at the end, are queries.
+        wide that separate calls are faster. `num_steps` are those of both phases.
         """
-        core, encoding, embedding, layer = (
-            self.core, self.encoding, self.embedding, self.output_layer
-        )  # fmt: skip
+        core, encoding = self.core, self.encoding
+        embedding, layer = self.embedding, self.output_layer
         kind = type(core).__dict__.get("kernel")
         if not isinstance(core, RecurrentCore) or kind is None or core.num_layers > 1:
             return None
         parts: tuple[nn.Module, ...] = (self, encoding, embedding, layer, core)
-        biases = [core.bias_of("ih", 0), core.bias_of("hh", 0)] if core.bias else []
-        weights = [embedding.weight, core.weight("ih", 0), core.weight("hh", 0)]
-        weights += [layer.weight, layer.bias, *biases]
+        entering, recurrent, *biases = core.all_weights[0]
+        weights = [embedding.weight, entering, recurrent, layer.weight, layer.bias, *biases]
         is_usual = (
             (type(self), type(layer)) == (PositionEncodedRNN, Linear)
             and _is_usual(embedding)
@@ -219,10 +202,7 @@ class PositionEncodedRNN(EncodedNetwork):
         """Refuse ids outside the vocabulary, the query's row included.
 
         `states` does not look: tasks of several lengths show that row where a sequence has ended.
-
-        Raises:
-            ConfigError: If it is not a batch of integers or a single sequence of them, or an id is
-                out of range; only ids on the CPU are looked at.
+        Only ids on the CPU are looked at.
         """
         if tokens.dim() not in (1, 2) or tokens.dtype not in ID_TYPES:
             raise ConfigError(
@@ -238,11 +218,6 @@ class PositionEncodedRNN(EncodedNetwork):
             raise ConfigError(
                 f"tokens is invalid: ids must lie in 0 … {query - 1}, got {least} … {most}"
             )
-
-    def _repeat(self, rows: Tensor) -> Float[Tensor, "rows width"]:
-        """Return rows of the embedding as the input has them, twice for `repeated_embedding`."""
-        copies = self.encoding.embedding_copies
-        return rows if copies == 1 else torch.cat([rows] * copies, dim=1)
 
 
 def _is_usual(embedding: nn.Module) -> bool:
