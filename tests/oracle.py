@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from pernn.analysis import KINDS
-from pernn.analysis.fallback import AutogradJacobian
+from pernn.analysis.jacobians import AutogradJacobian
 from pernn.cores import RecurrentCore
 from pernn.models import AutoregressiveRNN
 from pernn.models.network import count_outputs

@@ -9,9 +9,7 @@ from agreement import each_way
 from drawn import draw, parts_of
 from oracle import autograd_jacobian, plain_core, similarity
 from pernn.analysis import compare_jacobians, jacobian, linearise
-from pernn.analysis.fallback import AutogradJacobian
-from pernn.analysis.jacobians import choose_form
-from pernn.analysis.linearisation import divide_work, even_blocks
+from pernn.analysis.jacobians import AutogradJacobian, choose_form, divide_work, even_blocks
 from pernn.cores import GRU, LRU, LSTM, S4D, Elman, GatedDelta, MinGRU, MinLSTM
 from pernn.errors import ConfigError
 
