@@ -66,6 +66,12 @@ def autograd_jacobian(core, gates, source, target):
     return torch.ldexp(rows, exponents.unsqueeze(2))
 
 
+def effective_rank(jacobians):
+    """Return (Σσ²)²/Σσ⁴ of each matrix."""
+    squares = torch.linalg.svdvals(jacobians) ** 2
+    return (squares.sum(1) ** 2 / (squares**2).sum(1)).numpy()
+
+
 def similarity(first, second, kind="similarity"):
     """Compare given Jacobians pair by pair, by a kind of `KINDS`."""
     norms = [torch.linalg.vector_norm(side, dim=2) for side in (first, second)]

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 import torch
@@ -202,7 +202,7 @@ def gradient_stability(model: Projecting, pairs: Pairs, *, memory_budget: int = 
         bytes_per_pair = 4 * project(pairs.first[:1]).nbytes
         num_pairs = max(1, int(memory_budget * SHARE_OF_INPUTS) // bytes_per_pair)
         values = [
-            compare(project(pairs.first[a:b]), project(pairs.second[a:b])).measures()
+            compare(project(pairs.first[a:b]), project(pairs.second[a:b]))._measures()
             for a, b in even_blocks(len(pairs), num_pairs)
         ]
     return Stability(pairs, {name: np.concatenate([v[name] for v in values]) for name in values[0]})
@@ -210,15 +210,9 @@ def gradient_stability(model: Projecting, pairs: Pairs, *, memory_budget: int = 
 
 def _raised(model: Projecting) -> Projecting:
     """Return the model, or a copy in float32 if any of it is less precise."""
-    if not isinstance(model, nn.Module):
-        return model
-    if not any(tensor.dtype in LOW for tensor in (*model.parameters(), *model.buffers())):
-        return model
-    raised = copy.deepcopy(model)
-    for tensor in (*raised.parameters(), *raised.buffers()):
-        if tensor.dtype in LOW:
-            tensor.data = tensor.data.float()
-    return raised
+    tensors = [*model.parameters(), *model.buffers()] if isinstance(model, nn.Module) else []
+    is_low = any(tensor.dtype in LOW for tensor in tensors)
+    return cast(Any, copy.deepcopy(model)).float() if is_low else model
 
 
 @dataclass(frozen=True)
@@ -252,7 +246,7 @@ class Comparison:
             raise ConfigError(f"no similarity {kind!r}: one of {', '.join(KINDS)}")
         return KINDS[kind](self.dots, self.first_norms, self.second_norms)
 
-    def measures(self) -> dict[str, Float64[np.ndarray, " pairs"]]:
+    def _measures(self) -> dict[str, Float64[np.ndarray, " pairs"]]:
         """Return the values of `Stability`."""
         values = {kind: self.similarity(kind) for kind in KINDS}
         first, second = (np.linalg.norm(n, axis=1) for n in (self.first_norms, self.second_norms))

@@ -134,8 +134,8 @@ def product(
 ) -> Float[Tensor, "rows columns"]:
     """Multiply two matrices, outside of autograd.
 
-    Rows or columns of each lie in one piece. The result goes to `out`, or is added to it. Factors are rounded as here and now unless `rounds`
-    says it: a backward pass does what its forward pass did.
+    Rows or columns of each lie in one piece. The result goes to `out`, or is added to it. Factors
+    are rounded as here and now unless `rounds` says it: a backward pass does what its forward did.
     """
     if out is None:
         out = left.new_empty(len(left), right.shape[1])
