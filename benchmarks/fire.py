@@ -6,7 +6,6 @@ A scenario that does not end in its share of the time is killed and counts as fa
 counted is printed; the exit status is the number of scenarios that failed.
 """
 
-import argparse
 import multiprocessing
 import os
 import signal
@@ -15,7 +14,9 @@ import time
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from scenarios import SCENARIOS, Counts
 from turns import print_table
 
@@ -38,12 +39,10 @@ def attempt(name: str, seconds: float) -> Counts:
         process.start()
         end.close()
         begun = time.monotonic()
+        found: Counts = {"failed": f"not done in {seconds / 60:.0f} minutes"}
         try:
-            found: Counts = (
-                answer.recv()
-                if answer.poll(seconds)
-                else {"failed": f"not done in {seconds / 60:.0f} minutes"}
-            )
+            if answer.poll(seconds):
+                found = answer.recv()
             process.join(timeout=10)
         except EOFError:
             found = {"failed": "its process died"}
@@ -57,23 +56,20 @@ def attempt(name: str, seconds: float) -> Counts:
     return {"took, s": took, **found}
 
 
-def main() -> int:
-    """Run what the command line says and give the number of failures."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--minutes", type=float, default=40.0, help="for all scenarios together")
-    parser.add_argument("--only", action="append", choices=list(SCENARIOS))
-    options = parser.parse_args()
+def main(minutes: float = 40.0, only: Annotated[list[str] | None, typer.Option()] = None) -> None:
+    """Run every scenario, or those that are named, in these minutes."""
+    if unknown := {*(only or ())} - {*SCENARIOS}:
+        raise typer.BadParameter(f"{unknown}: none of {', '.join(SCENARIOS)}")
     # Told to end, it ends what it began, as after Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    deadline = time.monotonic() + 60 * options.minutes
-    found: dict[str, Counts] = {}
-    for name in options.only or SCENARIOS:
+    deadline, failed = time.monotonic() + 60 * minutes, 0
+    for name in only or SCENARIOS:
         print(f"{name} …", flush=True)
-        found[name] = attempt(name, max(1.0, deadline - time.monotonic()))
-        counted = found[name].items()
-        print_table({"scenario": name, "count": key, "value": str(n)} for key, n in counted)
-    return sum("failed" in counts for counts in found.values())
+        found = attempt(name, max(1.0, deadline - time.monotonic()))
+        print_table({"scenario": name, "count": key, "value": str(n)} for key, n in found.items())
+        failed += "failed" in found
+    raise typer.Exit(failed)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    typer.run(main)

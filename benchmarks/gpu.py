@@ -30,14 +30,10 @@ ENCODINGS = ("sinusoidal", "none", "learned", "random", "repeated_embedding")
 SHAPES = {"cuda": (512, 512, 64), "cpu": (32, 16, 6)}
 """Hidden size, batch size, length: the study's, and small ones for a CPU."""
 VOCABULARIES = {"cuda": (16_384, 256), "cpu": (32,)}
-PRECISIONS: dict[str, tuple[Precision, ...]] = {
-    "cuda": ("fp32", "tf32", "bf16"),
-    "cpu": ("fp32", "bf16"),
-}
+PRECISIONS: dict[str, list[Precision]] = {"cuda": ["fp32", "tf32", "bf16"], "cpu": ["fp32", "bf16"]}
 TOLERANCE = {"fp32": 1e-4, "tf32": 5e-3, "bf16": 3e-2}
 """Largest difference of a loss within 20 updates, in nats: a few roundings of the precision."""
 NUM_UPDATES = 20
-ROUNDS = 7
 Row = dict[str, Any]
 Named = Iterator[tuple[str, Callable[[], Row]]]
 
@@ -49,19 +45,12 @@ def parity(device: torch.device) -> Named:
         yield f"{core} {encoding} {precision}", run
 
 
-def compare_with_cpu(
-    device: torch.device, core: str, encoding: str, precision: Precision
-) -> dict[str, float]:
+def compare_with_cpu(device: torch.device, core: str, encoding: str, precision: Precision) -> Row:
     """Train on a device and on the CPU without kernels; compare every loss, and the evaluation."""
-    spec = make_spec(core, (32, 16, 6, 24), precision, encoding).override(
-        {
-            "training.iterations": NUM_UPDATES,
-            "training.log_interval": 1,
-            "training.learning_rate": 0.01,
-            "training.warmup_updates": 4,
-            "task.num_held_out": 64,
-        }
-    )
+    short = {"iterations": NUM_UPDATES, "log_interval": 1, "learning_rate": 0.01}
+    training = {f"training.{name}": value for name, value in {**short, "warmup_updates": 4}.items()}
+    spec = make_spec(core, (32, 16, 6, 24), precision, encoding)
+    spec = spec.override({**training, "task.num_held_out": 64})
     found = losses(spec, device)
     # TensorFloat-32 is none of the CPU's precisions: its measure is float32.
     exact = spec.override({"training.precision": "bf16" if precision == "bf16" else "fp32"})
@@ -77,10 +66,9 @@ def losses(spec: RunSpec, device: torch.device) -> list[float]:
     """Return the loss of each update and of the evaluation."""
     precision, half = spec.training.precision, NUM_UPDATES // 2
     with computing(precision, device):
-        trial = build(spec, device)
+        trial, again = build(spec, device), build(spec, device)
         state = TrainState.fresh(trial.model, trial.preset)
         found = train(spec, trial, state, device, half)
-        again = build(spec, device)
         resumed = TrainState.fresh(again.model, again.preset)
         resumed.restore(state.dump(), half)
         found += train(spec, again, resumed, device, NUM_UPDATES)
@@ -100,7 +88,7 @@ def time_updates(device: torch.device, core: str, vocab: int, precision: Precisi
     spec = make_spec(core, (*SHAPES[device.type], vocab), precision)
     ways = ["ours"] if core == "s4d" else ["ours", "layer"]
     on_gpu = device.type == "cuda"
-    return measure_one(spec, device, ways, torch.get_num_threads(), ROUNDS, memory=on_gpu)
+    return measure_one(spec, device, ways, torch.get_num_threads(), 7, memory=on_gpu)
 
 
 def analysis(device: torch.device) -> Named:
@@ -111,17 +99,6 @@ def analysis(device: torch.device) -> Named:
 
 
 PARTS = {"parity": parity, "times": times, "analysis": analysis}
-
-
-def attempts(part: str, device: torch.device, until: float, failures: list[str]) -> Iterator[Row]:
-    """Yield the rows of a part, and note what fails."""
-    for item, run in PARTS[part](device):
-        if time.monotonic() > until:
-            return
-        try:
-            yield {part: item, **run()}
-        except Exception:  # noqa: BLE001 whatever it is belongs into what is printed
-            failures.append(f"{part}, {item}:\n{traceback.format_exc()}")
 
 
 def main() -> int:
@@ -137,8 +114,18 @@ def main() -> int:
     name = torch.cuda.get_device_name() if device.type == "cuda" else "cpu"
     print(f"{name}, torch {torch.__version__}, Python {sys.version.split()[0]}")
     failures: list[str] = []
+
+    def rows(part: str) -> Iterator[Row]:
+        for item, run in PARTS[part](device):
+            if time.monotonic() > until:
+                return
+            try:
+                yield {part: item, **run()}
+            except Exception:  # noqa: BLE001 whatever it is belongs into what is printed
+                failures.append(f"{part}, {item}:\n{traceback.format_exc()}")
+
     for part in options.parts.split(","):
-        print_table(attempts(part, device, until, failures))
+        print_table(rows(part))
     print(f"\n{len(failures)} failed", *failures, sep="\n")
     return 1 if failures else 0
 

@@ -6,6 +6,7 @@ One line per shape: without gradients, with the weights', with the inputs' too; 
 ours took. Times are this process's, on one thread, the least of all turns.
 """
 
+import math
 import time
 from collections.abc import Callable
 from itertools import product
@@ -18,19 +19,11 @@ from turns import print_table, time_in_turns
 from pernn.cores import GRU, LSTM, Elman
 from pernn.cores.scanning import takes_kernels
 
-Shape = tuple[int, int, int]
-"""Hidden size, sequences, steps."""
 PAIRS = {"lstm": (LSTM, nn.LSTM), "gru": (GRU, nn.GRU), "elman": (Elman, nn.RNN)}
-USUAL = [(64, 64, 16), (128, 64, 32), (256, 32, 64), (512, 64, 64)]
-GRID = [
-    (hidden, batch, steps)
-    for steps, batch, hidden in product(
-        (1, 2, 8, 64, 512), (1, 4, 16, 64, 256), (32, 64, 128, 256, 512, 1024)
-    )
-]
+USUAL = [(16, 64, 64), (32, 64, 128), (64, 32, 256), (64, 64, 512)]
+"""Steps, sequences, hidden size."""
+GRID = product((1, 2, 8, 64, 512), (1, 4, 16, 64, 256), (32, 64, 128, 256, 512, 1024))
 WAYS = ("inference", "weights", "inputs too")
-BLOCK_SECONDS = 0.002
-"""Least time of the passes that are timed together."""
 
 
 def run_once(layer: nn.Module, inputs: Tensor, arriving: Tensor, way: str) -> Callable[[], None]:
@@ -48,9 +41,8 @@ def run_once(layer: nn.Module, inputs: Tensor, arriving: Tensor, way: str) -> Ca
     return infer if way == "inference" else train
 
 
-def measure(kind: str, shape: Shape, rounds: int) -> dict[str, str]:
+def measure(kind: str, steps: int, batch: int, hidden: int, rounds: int) -> dict[str, str]:
     """Return the cells of one line."""
-    hidden, batch, steps = shape
     ours_class, theirs_class = PAIRS[kind]
     ours, theirs = ours_class(hidden, hidden), theirs_class(hidden, hidden)
     theirs.load_state_dict(ours.state_dict())
@@ -61,26 +53,21 @@ def measure(kind: str, shape: Shape, rounds: int) -> dict[str, str]:
             is_ours = takes_kernels(kind, inputs, ours.weight_hh_l0, steps=steps, batch=batch)
         layers = {"theirs": theirs, "ours": ours}
         runs = {name: run_once(layer, inputs, arriving, way) for name, layer in layers.items()}
-        times = time_in_turns(runs, rounds, time.process_time, BLOCK_SECONDS)
+        times = time_in_turns(runs, rounds, time.process_time, 0.002)
         ratio = min(times["theirs"]) / min(times["ours"])
         row[way] = f"{ratio:.2f} {'kernels' if is_ours else 'operator'}"
     return row
 
 
 def main(
-    core: str = "lstm,gru,elman",
-    rounds: int = 20,
-    *,
-    usual: bool = False,
-    most: float = 2e10,
+    core: str = "lstm,gru,elman", rounds: int = 20, *, usual: bool = False, most: float = 2e10
 ) -> None:
     """Time layers on four usual shapes or a grid, but for too many multiplications."""
     torch.set_num_threads(1)
     print_table(
-        measure(kind, (hidden, batch, steps), rounds)
-        for kind in core.split(",")
-        for hidden, batch, steps in (USUAL if usual else GRID)
-        if 24 * hidden**2 * batch * steps <= most
+        measure(kind, *shape, rounds)
+        for kind, shape in product(core.split(","), USUAL if usual else GRID)
+        if 24 * shape[2] * math.prod(shape) <= most
     )
 
 

@@ -17,7 +17,7 @@ import random
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import count, islice
 from pathlib import Path
 
@@ -29,19 +29,26 @@ from pernn.lab.store import RunDirectory, Sweep, save_sweep
 
 EXPERIMENT, SCALE = "vocabulary_size", "paper"
 SWEEP = f"{EXPERIMENT}-{SCALE}"
+VERBS = f"""
+status
+status {SWEEP}
+report --claims {SWEEP}
+export {SWEEP} -o ROOT/records.csv
+export {SWEEP} --curves -o ROOT/curves.csv
+compare encoding.kind=sinusoidal encoding.kind=none --sweep {SWEEP}
+prune --dry-run
+publish {SWEEP} --to ROOT/published
+report {SWEEP}
+report --all --ignore-published -o ROOT/study.html
+"""
 
 # Made up: to ask for it would load torch, whose memory every child would seem to have.
 ENVIRONMENT = {
-    "python": "3.11.9",
+    **dict.fromkeys(("python", "system", "processor", "cpu_capability", "kernels"), "made up"),
+    **dict.fromkeys(("device", "device_name"), "cpu"),
     "packages": {"torch": "2.13.0", "numpy": "2.4.6"},
     "commit": None,
-    "system": "Linux",
-    "processor": "made up, 2 logical CPUs",
-    "device": "cpu",
-    "device_name": "cpu",
-    "cpu_capability": "AVX2",
     "threads": 1,
-    "kernels": "compiled (made up)",
 }
 
 
@@ -70,8 +77,8 @@ def finish(root: Path, spec: RunSpec, num_lines: int) -> str:
     curve = [measure(noise) for _ in updates]
     with (run.path / "metrics.jsonl").open("w") as file:
         for number in range(num_lines):
-            kind, values = ("train", "test")[number % 2], curve[number % len(curve)]
-            file.write(f"{json.dumps({'update': number // 2 + 1, 'kind': kind, **values})}\n")
+            about = {"update": number // 2 + 1, "kind": ("train", "test")[number % 2]}
+            file.write(f"{json.dumps(about | curve[number % len(curve)])}\n")
     run.note("finished", update=last, updates=last, seconds=1000.0)
     columns = {name: [values[name] for values in curve] for name in curve[0]}
     percent = [round(100 * update / last) for update in updates]
@@ -99,24 +106,9 @@ def measure(noise: random.Random) -> dict[str, float]:
     }
 
 
-def verbs(root: Path) -> dict[str, list[str]]:
-    """Return the commands that are timed."""
-    return {
-        "status": ["status"],
-        "status SWEEP": ["status", SWEEP],
-        "claims": ["report", "--claims", SWEEP],
-        "export": ["export", SWEEP, "-o", str(root / "records.csv")],
-        "export, curves": ["export", SWEEP, "--curves", "-o", str(root / "curves.csv")],
-        "compare": ["compare", "encoding.kind=sinusoidal", "encoding.kind=none", "--sweep", SWEEP],
-        "prune": ["prune", "--dry-run"],
-        "publish": ["publish", SWEEP, "--to", str(root / "published")],
-        "report": ["report", SWEEP],
-        "report, all": ["report", "--all", "--ignore-published", "-o", str(root / "study.html")],
-    }
-
-
-def measure_verb(words: Sequence[str], root: Path) -> dict[str, float]:
+def measure_verb(verb: str, root: Path) -> dict[str, float]:
     """Run a verb in a process of its own; return CPU seconds and megabytes, or its status."""
+    words = [word.replace("ROOT", str(root)) for word in verb.split()]
     process = subprocess.Popen(
         [sys.executable, "-m", "pernn", *words, "-r", str(root)], stdout=subprocess.DEVNULL
     )
@@ -126,26 +118,20 @@ def measure_verb(words: Sequence[str], root: Path) -> dict[str, float]:
     return {"seconds": used.ru_utime + used.ru_stime, "megabytes": used.ru_maxrss / 1024}
 
 
-def fill(root: Path, num_runs: int, num_lines: int, num_sweeps: int) -> None:
-    """Fill a results directory."""
-    found = [finish(root, spec, num_lines) for spec in islice(specs(), num_runs)]
-    save_sweep(root, Sweep(SWEEP, EXPERIMENT, SCALE, {}, found))
-    for number in range(1, num_sweeps):
-        name, own = f"{SWEEP}-{number:08x}", found[number :: num_sweeps - 1]
-        save_sweep(root, Sweep(name, EXPERIMENT, SCALE, {"seed": [number]}, own))
-
-
 def main(runs: int = 20_000, lines: int = 40, sweeps: int = 1, keep: Path | None = None) -> None:
     """Time the verbs that read, over runs with so many lines of metrics, shared by sweeps."""
     # Making the runs is not what is timed.
     os.fsync = lambda descriptor: None
     with tempfile.TemporaryDirectory() as temporary:
         root = keep or Path(temporary)
-        fill(root, runs, lines, sweeps)
-        for name, words in verbs(root).items():
-            found = measure_verb(words, root)
-            values = "  ".join(f"{one:9.1f} {unit}" for unit, one in found.items())
-            print(f"pernn {name:18} {values}", flush=True)
+        found = [finish(root, spec, lines) for spec in islice(specs(), runs)]
+        save_sweep(root, Sweep(SWEEP, EXPERIMENT, SCALE, {}, found))
+        for number in range(1, sweeps):
+            name, own = f"{SWEEP}-{number:08x}", found[number :: sweeps - 1]
+            save_sweep(root, Sweep(name, EXPERIMENT, SCALE, {"seed": [number]}, own))
+        for verb in VERBS.strip().splitlines():
+            used = measure_verb(verb, root).items()
+            print(*(f"{one:9.1f} {unit}" for unit, one in used), f"  pernn {verb}", flush=True)
 
 
 if __name__ == "__main__":

@@ -11,10 +11,9 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import torch
@@ -30,16 +29,8 @@ NUMERICAL = ("kernels", "cores", "encodings", "models", "training", "analysis", 
 """Folders of tests whose results depend on the processor."""
 
 
-@dataclass(frozen=True)
-class ProcessorClass:
-    """A class of processors.
-
-    Attributes:
-        label: Its name in a table.
-        arithmetic: Pattern of the line that `pernn doctor` prints there.
-        needs: What PyTorch must find on the real processor.
-        variables: What makes every library use no more instructions than it has.
-    """
+class ProcessorClass(NamedTuple):
+    """A class: name in a table, line of `pernn doctor`, what it needs, what imitates it."""
 
     label: str
     arithmetic: str
@@ -67,37 +58,24 @@ def limited_to(aten: str, onednn: str, mkl: str, target: str) -> dict[str, str]:
     }
 
 
+NONE = "no vector extensions"
 OFF = {"PERNN_KERNELS": "off"}
 BASE = limited_to("default", "SSE41", "SSE4_2", "x86-64-v2")
+AVX2 = limited_to("avx2", "AVX2", "AVX2", "x86-64-v3")
+AVX512 = limited_to("avx512", "AVX512_CORE", "AVX512", "x86-64-v4")
+BF16 = limited_to("avx512", "AVX512_CORE_BF16", "AVX512", "cooperlake")
+UNLIMITED = ProcessorClass("this processor", "*", "DEFAULT", {})
 EMULATED = {
-    "avx512-bf16": ProcessorClass(
-        "AVX-512",
-        "AVX-512, compiled *",
-        "AVX512",
-        limited_to("avx512", "AVX512_CORE_BF16", "AVX512", "cooperlake"),
-    ),
-    "avx2": ProcessorClass(
-        "AVX2", "AVX2, compiled *", "AVX2", limited_to("avx2", "AVX2", "AVX2", "x86-64-v3")
-    ),
+    "avx512-bf16": ProcessorClass("AVX-512", "AVX-512, compiled *", "AVX512", BF16),
+    "avx2": ProcessorClass("AVX2", "AVX2, compiled *", "AVX2", AVX2),
     "no-compiler": ProcessorClass("no compiler", "*, no compiled *", "DEFAULT", OFF),
-    "avx512": ProcessorClass(
-        "AVX-512 without bfloat16",
-        "AVX-512, compiled *",
-        "AVX512",
-        limited_to("avx512", "AVX512_CORE", "AVX512", "x86-64-v4"),
-    ),
-    "baseline": ProcessorClass(
-        "no vector extensions", "no vector extensions, compiled *", "DEFAULT", BASE
-    ),
+    "avx512": ProcessorClass("AVX-512 without bfloat16", "AVX-512, compiled *", "AVX512", AVX512),
+    "baseline": ProcessorClass(NONE, f"{NONE}, compiled *", "DEFAULT", BASE),
     "baseline-no-compiler": ProcessorClass(
-        "no vector extensions, no compiler",
-        "no vector extensions, no compiled *",
-        "DEFAULT",
-        BASE | OFF,
+        f"{NONE}, no compiler", f"{NONE}, no compiled *", "DEFAULT", BASE | OFF
     ),
 }
 """Name → class; `no-compiler` has all instructions of this processor."""
-UNLIMITED = ProcessorClass("this processor", "*", "DEFAULT", {})
 TOLERANCE = {"fp32": 1e-6, "bf16": 5e-4}
 """Largest difference of a loss within 20 updates between two classes of processors, in nats."""
 SHARE = 0.05
@@ -105,8 +83,6 @@ SHARE = 0.05
 CAPABILITIES = ("DEFAULT", "AVX2", "AVX512")
 """PyTorch's names for what processors can do, the least first."""
 CPU = torch.device("cpu")
-
-
 CONFIGURATION: dict[str, Any] = {
     "task": {"kind": "reverse_ordering", "vocab_size": 80, "length": 6, "num_held_out": 32},
     "core": {"kind": "lstm", "hidden_size": 64},
@@ -117,12 +93,7 @@ CONFIGURATION: dict[str, Any] = {
 
 
 def compute_everything() -> dict[str, Any]:
-    """Return what computes here, and what it makes of a small network.
-
-    Returns:
-        `arithmetic`; `logits` before and `losses` during and after a training, for each core and
-        precision.
-    """
+    """Return `arithmetic`; `logits` before and `losses` of trainings by core and precision."""
     logits, losses = {}, {}
     for core in ("elman", "gru", "lstm", "s4d"):
         for precision in TOLERANCE:
@@ -196,7 +167,7 @@ def main() -> int:
     if "--" in own:
         own, theirs = own[: own.index("--")], [*theirs, *own[own.index("--") + 1 :]]
     chosen = parser.parse_args(own).classes or list(EMULATED)
-    native, failed = compute_everything(), []
+    native, failed = compute_everything(), False
     print(f"here: {native['arithmetic']}", flush=True)
     for name in chosen:
         emulated = EMULATED[name]
@@ -211,16 +182,11 @@ def main() -> int:
         with emulated.imitated():
             command = [sys.executable, "-m", "pytest", *theirs]
             done = subprocess.run(command, cwd=ROOT, check=False)
-        if done.returncode or wrong:
-            failed.append(name)
-        print(
-            f"{name}: {'FAILED' if name in failed else 'passed'} in "
-            f"{time.monotonic() - begun:.0f} s; {found['arithmetic']}",
-            *wrong,
-            sep="\n    ",
-            flush=True,
-        )
-    return 1 if failed else 0
+        failed = failed or bool(done.returncode or wrong)
+        outcome = "FAILED" if done.returncode or wrong else "passed"
+        took = f"{outcome} in {time.monotonic() - begun:.0f} s; {found['arithmetic']}"
+        print(f"{name}: {took}", *wrong, sep="\n    ", flush=True)
+    return int(failed)
 
 
 if __name__ == "__main__":

@@ -33,8 +33,7 @@ BLOCK = 20
 def work(device: torch.device, number: int, seconds: float, start: Barrier) -> float:
     """Make updates from when all are ready; return how many a second."""
     torch.set_num_threads(1)
-    core, shape, precision = SHAPES[device.type][number]
-    run = make_update_of("ours", make_spec(core, shape, precision), device)
+    run = make_update_of("ours", make_spec(*SHAPES[device.type][number]), device)
     for _ in range(BLOCK):
         run()
     now(device)
@@ -55,18 +54,15 @@ def together(jobs: int, device: torch.device, number: int, seconds: float) -> fl
         return sum(pool.starmap(work, [words] * jobs, chunksize=1))
 
 
-def measure(number: int, device: torch.device, jobs: list[int], seconds: float) -> dict[str, str]:
-    """Return the cells of a shape's row."""
-    core, shape, precision = SHAPES[device.type][number]
-    row = {"hidden, batch, length, vocabulary": ", ".join(map(str, shape))}
-    rates = {str(one): f"{together(one, device, number, seconds):.0f}" for one in jobs}
-    return row | {"core": f"{core} {precision}"} | rates
-
-
 def main(device: str = "cuda", jobs: str = "1,2,4,8", seconds: float = 4.0) -> None:
     """Count the updates that processes on one GPU make together."""
-    words = torch.device(device), [int(one) for one in jobs.split(",")], seconds
-    print_table(measure(number, *words) for number in range(len(SHAPES[device])))
+    on = torch.device(device)
+    print_table(
+        {"hidden, batch, length, vocabulary": ", ".join(map(str, shape))}
+        | {"core": f"{core} {precision}"}
+        | {one: f"{together(int(one), on, number, seconds):.0f}" for one in jobs.split(",")}
+        for number, (core, shape, precision) in enumerate(SHAPES[device])
+    )
 
 
 if __name__ == "__main__":

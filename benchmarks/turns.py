@@ -14,11 +14,7 @@ def time_in_turns(
 ) -> dict[str, list[float]]:
     """Return the seconds that each function takes in every round.
 
-    Args:
-        runs: The functions by name.
-        rounds: How often each has its turn.
-        clock: Gives seconds, once all work is done.
-        block_seconds: Least time of the runs that make up a turn; one run if 0.
+    The clock waits until all work is done. A turn has as many runs as take `block_seconds`.
     """
     numbers = {}
     for name, run in runs.items():

@@ -41,9 +41,9 @@ from pernn.lab.training import (
 )
 from pernn.models import PositionEncodedRNN
 
-Shape = tuple[int, int, int, int]
+Shape = tuple[int, ...]
+"""Hidden size, batch size, length, vocabulary size."""
 SHAPES: tuple[Shape, ...] = (
-    # hidden, batch, length, vocabulary
     (512, 128, 16, 1024),
     (512, 64, 64, 256),
     (512, 128, 64, 16_384),
@@ -54,10 +54,8 @@ SHAPES: tuple[Shape, ...] = (
 )
 """Shapes that docs/performance.md names; the fourth is a demo's, the last two of the evidence."""
 LEARNING_RATE = 1e-4
-NUM_HELD_OUT = 1024
 BLOCK_SECONDS = 0.2
 """Least time of the updates that are timed together."""
-NUM_MEMORY_UPDATES = 3
 
 
 def script_layer(core: Core) -> nn.Module:
@@ -71,13 +69,7 @@ def script_layer(core: Core) -> nn.Module:
 
 
 class ScriptedNetwork(nn.Module):
-    """The network of a script, with the weights of one of ours.
-
-    Args:
-        model: Our network, its encoding concatenated.
-        num_steps: Steps of both phases.
-        num_queries: Steps of the output phase.
-    """
+    """The network of a script, with the weights of ours, whose encoding is concatenated."""
 
     encodings: Tensor
 
@@ -87,9 +79,7 @@ class ScriptedNetwork(nn.Module):
         self.core = script_layer(model.core)
         self.query, self.num_queries = model.vocab_size, num_queries
         self.copies = model.encoding.embedding_copies
-        with torch.no_grad():
-            encodings = model.encoding(num_steps, num_queries)
-        self.register_buffer("encodings", encodings)
+        self.register_buffer("encodings", model.encoding(num_steps, num_queries).detach())
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Return the logits of the output phase."""
@@ -108,11 +98,7 @@ class ScriptedNetwork(nn.Module):
 
 
 def script_update(trial: Trial, batch_size: int, device: torch.device) -> Callable[[], Tensor]:
-    """Build the update of the script (b), which draws whole batches.
-
-    Raises:
-        ConfigError: If the trial is not to reverse ids.
-    """
+    """Build the update of the script (b), which draws whole batches."""
     test, preset = trial.stream.test(), trial.preset
     length = test.tokens.shape[1]
     if not isinstance(trial.model, PositionEncodedRNN) or test.targets.shape[1] != length:
@@ -139,18 +125,11 @@ def script_update(trial: Trial, batch_size: int, device: torch.device) -> Callab
 def make_spec(
     core: str, shape: Shape, precision: Precision = "fp32", encoding: str = "sinusoidal"
 ) -> RunSpec:
-    """Build the spec of reverse ordering that a shape stands for.
-
-    Args:
-        core: Kind of the core.
-        shape: Hidden size, batch size, length, vocabulary size.
-        precision: Precision of training.
-        encoding: Kind of the encoding, as wide as the hidden state if it has a width.
-    """
+    """Build the spec of reverse ordering that a shape stands for."""
     hidden, batch, length, vocab = shape
     sized = {} if encoding in ("none", "repeated_embedding") else {"size": hidden}
     # Of few sequences some must be left to train on.
-    num_held_out = min(NUM_HELD_OUT, vocab**length // 2)
+    num_held_out = min(1024, vocab**length // 2)
     task = {"kind": "reverse_ordering", "vocab_size": vocab, "length": length}
     return RunSpec.load(
         {
@@ -201,12 +180,6 @@ def make_update_of(way: str, spec: RunSpec, device: torch.device) -> Callable[[]
     return ours
 
 
-def memory_of(way: str, spec: RunSpec, device: torch.device, threads: int) -> float:
-    """Return the mebibytes that updates need, on a CPU in a fresh process."""
-    words = way, spec, device, threads
-    return added_memory(*words) if device.type == "cuda" else call_apart(added_memory, *words)
-
-
 def added_memory(way: str, spec: RunSpec, device: torch.device, threads: int) -> float:
     """Return the mebibytes that updates need beyond what this process had before."""
     prepare(threads)
@@ -216,7 +189,7 @@ def added_memory(way: str, spec: RunSpec, device: torch.device, threads: int) ->
     if on_gpu:
         torch.cuda.reset_peak_memory_stats(device)
     run = make_update_of(way, spec, device)
-    for _ in range(NUM_MEMORY_UPDATES):
+    for _ in range(3):
         run()
     after = torch.cuda.max_memory_allocated(device) if on_gpu else peak_memory()
     return (after - before) / 2**20
@@ -226,21 +199,6 @@ def prepare(threads: int) -> None:
     """Have this process compute as every worker does; the script gains by it too."""
     keep_freed_memory()
     torch.set_num_threads(threads)
-
-
-def measure(options: argparse.Namespace) -> None:
-    """Print what computes here, and a row per shape and core."""
-    device, ways = torch.device(options.device), options.ways.split(",")
-    timing = device, ways, options.threads, options.rounds
-    prepare(options.threads)
-    print(f"{describe_arithmetic()}; threads: {options.threads}; torch {torch.__version__}; "
-          f"{options.precision}; medians of {options.rounds} interleaved rounds, "
-          f"{time.strftime('%Y-%m-%d')}")  # fmt: skip
-    print_table(
-        measure_one(make_spec(core, shape, options.precision), *timing, memory=options.memory)
-        for shape in options.shape or SHAPES
-        for core in options.core.split(",")
-    )
 
 
 def measure_one(
@@ -260,30 +218,42 @@ def measure_one(
         spread = f"({min(ratios):.2f} – {max(ratios):.2f})"
         row[f"(b) / {way} (least – most)"] = f"{statistics.median(ratios):.2f} {spread}"
     if memory:
-        needed = [memory_of(way, spec, device, threads) for way in runs]
+        # On a CPU, of a fresh process.
+        measured = added_memory if device.type == "cuda" else partial(call_apart, added_memory)
+        needed = [measured(way, spec, device, threads) for way in runs]
         row[f"MiB: {' / '.join([*ways, '(b)'])}"] = " / ".join(f"{one:,.0f}" for one in needed)
     return row
 
 
-def read_shape(text: str) -> Shape:
-    """Read a shape of the command line."""
-    hidden, batch, length, vocab = map(int, text.split(","))
-    return hidden, batch, length, vocab
+def measure(options: argparse.Namespace) -> None:
+    """Print what computes here, and a row per shape and core."""
+    device, ways = torch.device(options.device), options.ways.split(",")
+    timing = device, ways, options.threads, options.rounds
+    prepare(options.threads)
+    print(f"{describe_arithmetic()}; threads: {options.threads}; torch {torch.__version__}; "
+          f"{options.precision}; medians of {options.rounds} interleaved rounds, "
+          f"{time.strftime('%Y-%m-%d')}")  # fmt: skip
+    print_table(
+        measure_one(make_spec(core, shape, options.precision), *timing, memory=options.memory)
+        for shape in options.shape or SHAPES
+        for core in options.core.split(",")
+    )
 
 
 def main() -> None:
     """Measure and print."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--shape", type=read_shape, action="append", metavar="H,B,L,K")
-    parser.add_argument("--core", default="lstm,gru,elman")
-    parser.add_argument("--ways", default="ours", help="of ours, autograd, layer, by commas")
-    parser.add_argument("--precision", default="fp32", choices=["fp32", "tf32", "bf16"])
-    parser.add_argument("--threads", type=int, default=cores)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--memory", action="store_true", help="also measure peak memory")
-    parser.add_argument("--classes", default="", help="of processors.py, by commas")
-    parser.add_argument("--device", default="cpu")
+    add = parser.add_argument
+    add("--shape", type=lambda text: tuple(map(int, text.split(","))), action="append")
+    add("--core", default="lstm,gru,elman")
+    add("--ways", default="ours", help="of ours, autograd, layer, by commas")
+    add("--precision", default="fp32", choices=["fp32", "tf32", "bf16"])
+    add("--threads", type=int, default=cores)
+    add("--rounds", type=int, default=5)
+    add("--memory", action="store_true", help="also measure peak memory")
+    add("--classes", default="", help="of processors.py, by commas")
+    add("--device", default="cpu")
     options = parser.parse_args()
     measure(options)
     for name in filter(None, options.classes.split(",")):

@@ -7,10 +7,9 @@ write the table of docs/statistics.md:
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import typer
@@ -39,17 +38,8 @@ Shape = tuple[int, int]
 """Number of simulated studies, seeds of each."""
 
 
-@dataclass(frozen=True)
-class Scenario:
-    """One claim and one truth.
-
-    Attributes:
-        claim: The predicate, in words.
-        truth: What the trials are drawn from.
-        holds: Whether the claim is true there; `None` if the truth lies on its edge.
-        draw: Makes the evidence of each study.
-        parameters: The truth, for `draw`.
-    """
+class Scenario(NamedTuple):
+    """One claim in words, one truth, whether it holds there (`None`: on the edge), and draws."""
 
     claim: str
     truth: str
@@ -93,7 +83,7 @@ def reaches(
     generator: Generator, shape: Shape, means: list[float], threshold: float = 0.95, sign: int = 1
 ) -> Evidence:
     """Draw cells of these means."""
-    cells = [generator.normal(mean, SPREAD, shape) for mean in means]
+    cells = (generator.normal(mean, SPREAD, shape) for mean in means)
     return in_every([exceeds(one, threshold, sign, or_equal=True) for one in cells])
 
 
@@ -101,7 +91,7 @@ def equals(
     generator: Generator, shape: Shape, means: list[float], margin: float = 0.01
 ) -> Evidence:
     """Draw differences in cells of these means."""
-    cells = [generator.normal(mean, SPREAD, shape) for mean in means]
+    cells = (generator.normal(mean, SPREAD, shape) for mean in means)
     return in_every([lies_within(one, -margin, margin) for one in cells])
 
 
@@ -188,11 +178,7 @@ def table(scenarios: tuple[Scenario, ...], num_draws: int) -> str:
 
 
 def family(num_claims: int, count: int, num_draws: int) -> tuple[float, float]:
-    """Return how often at least one of some claims without any effect gets a wrong verdict.
-
-    Returns:
-        Without and with correction.
-    """
+    """Return how often any of some claims without effect gets a verdict, then if corrected."""
     generator = seeded(f"Differs/no difference/{num_claims * count}")
     found = [differs(generator, (num_draws, count), 0.0) for _ in range(num_claims)]
     p_values = np.concatenate(found).T  # a row per study, two tests per claim
@@ -200,9 +186,9 @@ def family(num_claims: int, count: int, num_draws: int) -> tuple[float, float]:
     return float((p_values <= ALPHA).any(axis=1).mean()), float(corrected)
 
 
-PAIRED, FAMILY = 16, 15
-"""Seeds and claims of a study for which the next rule is chosen, beside today's eight."""
-SIZES = (8, PAIRED)
+FAMILY = 15
+SIZES = (8, 16)
+"""Seeds of a study: today's, and those for which the next rule is chosen."""
 
 
 def rules_of_a_family(num_draws: int) -> str:

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from pernn.analysis import KINDS
-from pernn.analysis.fallback import AutogradJacobian
+from pernn.analysis.jacobians import AutogradJacobian
 from pernn.cores import RecurrentCore
 from pernn.models import AutoregressiveRNN, CodedRNN
 from pernn.models.network import count_outputs
@@ -69,6 +69,12 @@ def autograd_jacobian(core, gates, source, target):
     linear = AutogradJacobian(core, gates, source, target)
     rows, exponents = linear.rows(0, core.hidden_size)
     return torch.ldexp(rows, exponents.unsqueeze(2))
+
+
+def effective_rank(jacobians):
+    """Return (Σσ²)²/Σσ⁴ of each matrix."""
+    squares = torch.linalg.svdvals(jacobians) ** 2
+    return (squares.sum(1) ** 2 / (squares**2).sum(1)).numpy()
 
 
 def similarity(first, second, kind="similarity"):

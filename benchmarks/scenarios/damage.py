@@ -11,8 +11,7 @@ import resource
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from .commands import (
@@ -79,15 +78,14 @@ def header_end(content: bytes) -> int:
     return 8 + int.from_bytes(content[:8], "little")
 
 
-def truncations() -> Iterator[tuple[str, Damage]]:
-    """Cut each file of a checkpoint at every class of byte boundary."""
-    places: dict[str, Callable[[bytes], int]] = {
-        "empty": lambda c: 0,
-        "first byte": lambda c: 1,
-        "half": lambda c: len(c) // 2,
-        "all but two": lambda c: len(c) - 2,
-        "last byte": lambda c: len(c) - 1,
-    }
+def every_damage(num_flips: int) -> Iterator[tuple[str, Damage]]:
+    """Cut, remove, edit, claim a newer format, flip bits: one file of a run each."""
+    for part in PARTS:
+        yield f"{part} cut: empty", cut(f"{NEWEST}/{part}", lambda c: 0)
+        yield f"{part} cut: first byte", cut(f"{NEWEST}/{part}", lambda c: 1)
+        yield f"{part} cut: half", cut(f"{NEWEST}/{part}", lambda c: len(c) // 2)
+        yield f"{part} cut: all but two", cut(f"{NEWEST}/{part}", lambda c: len(c) - 2)
+        yield f"{part} cut: last byte", cut(f"{NEWEST}/{part}", lambda c: len(c) - 1)
     inside: dict[str, Callable[[bytes], int]] = {
         "in header length": lambda c: 7,
         "after header length": lambda c: 8,
@@ -96,13 +94,8 @@ def truncations() -> Iterator[tuple[str, Damage]]:
         "header end": header_end,
         "in tensors": lambda c: (header_end(c) + len(c)) // 2 + 1,
     }
-    for part in PARTS:
-        for where, place in {**places, **(inside if part == PARTS[0] else {})}.items():
-            yield f"{part} cut: {where}", cut(f"{NEWEST}/{part}", place)
-
-
-def other_damage() -> Iterator[tuple[str, Damage]]:
-    """Cut lines, remove each kind of file, edit, and claim a newer format."""
+    for where, place in inside.items():
+        yield f"{PARTS[0]} cut: {where}", cut(f"{NEWEST}/{PARTS[0]}", place)
     for name in ("metrics.jsonl", "journal.jsonl"):
         yield f"{name} cut: last line", cut(name, lambda c: len(c) - 5)
         yield f"{name} cut: middle", cut(name, lambda c: len(c) // 2)
@@ -115,18 +108,12 @@ def other_damage() -> Iterator[tuple[str, Damage]]:
     yield "spec edited: form", edit("spec.json", '"format": 1', '"format":   1')
     yield "newer spec", edit("spec.json", '"format": 1', '"format": 2')
     yield "threads edited", edit("environment.json", '"threads": 1', '"threads": 2')
-    yield (
-        "checkpoint of another update",
-        lambda run: (run / BEFORE).rename(run / "checkpoints/update-000000019"),
-    )
-
-
-def flips(num: int, seed: int) -> Iterator[tuple[str, Damage]]:
-    """Flip random bits over all files of a run, each file as often as any other."""
-    chance = random.Random(seed)
+    other = "checkpoints/update-000000019"
+    yield "checkpoint of another update", lambda run: (run / BEFORE).rename(run / other)
+    chance = random.Random(1)
     names = [name for name in KINDS[:-1] if name != "lock"]
     names += [f"{folder}/{part}" for folder in (NEWEST, BEFORE) for part in PARTS]
-    for number in range(num):
+    for number in range(num_flips):  # each file as often as any other
         name = names[number % len(names)]
         bit = chance.randrange(2**32)
         yield f"{name} flipped at {bit}", flip(name, bit)
@@ -136,33 +123,32 @@ def damaged_files(directory: Path, *, num_flips: int = 300, most: int | None = N
     """Damage files of unfinished runs, one each, and resume; `most` takes a sample of all cases."""
     source, sweep = undisturbed(directory)
     expected = all_contents(source)
-    cases = [*truncations(), *other_damage(), *flips(num_flips, seed=1)]
+    cases = [*every_damage(num_flips)]
     if most is not None:
         cases = random.Random(3).sample(cases, most)
-    count: Counter[str] = Counter()
+    count, work = Counter[str](), directory / "damaged"
     for start in range(0, len(cases), len(expected)):
-        chosen = cases[start : start + len(expected)]
-        count += _damage_and_resume(source, sweep, directory / "damaged", chosen, expected)
+        chosen = [*zip(unfinish(source, work), cases[start:], strict=False)]
+        for run, (_, damage) in chosen:
+            damage(run)
+        pernn("status", "-r", work, "--json")
+        done = resume(work)
+        pernn("status", sweep, "-r", work)
+        count += _count_ends({run: name for run, (name, _) in chosen}, done, expected)
+        require(resume(work).returncode == 0, "after deleting what was refused")
+        require_same(work, expected, "in the end")
     require(count.total() == len(cases), count)
     return {"num_cases": len(cases), **count}
 
 
-def _damage_and_resume(
-    source: Path,
-    sweep: str,
-    work: Path,
-    cases: Sequence[tuple[str, Damage]],
-    expected: dict[str, dict[str, object]],
+def _count_ends(
+    names: Mapping[Path, str],
+    done: subprocess.CompletedProcess[str],
+    expected: Mapping[str, object],
 ) -> Counter[str]:
-    """Damage a run per case, resume, and say how many ended in which way."""
-    runs = unfinish(source, work)
-    for run, (_, damage) in zip(runs, cases, strict=False):
-        damage(run)
-    pernn("status", "-r", work, "--json")
-    done = resume(work)
-    pernn("status", sweep, "-r", work)
+    """Count what ended in which way; delete what was refused."""
     said, count = complaints(done), Counter[str]()
-    for run, (name, _) in zip(runs, cases, strict=False):
+    for run, name in names.items():
         mine = [line for line in said if run.name in line]
         if (run / "result.json").exists():
             require(contents(run) == expected[run.name], f"{name}: other bits")
@@ -173,8 +159,6 @@ def _damage_and_resume(
         count["refused"] += 1
         shutil.rmtree(run)
     require((done.returncode == 0) == (not count["refused"]), done.stderr)
-    require(resume(work).returncode == 0, "after deleting what was refused")
-    require_same(work, expected, "in the end")
     return count
 
 
@@ -186,11 +170,8 @@ def damaged_results(directory: Path, *, num_flips: int = 40) -> Counts:
     rows = json.loads(whole.read_text())
     chance, count = random.Random(2), Counter[str]()
     lists = [f"sweeps/{sweep}/sweep.json"]
-    names = [
-        f"runs/{run.name}/{name}"
-        for run in sorted((source / "runs").iterdir())
-        for name in ("result.json", "spec.json")
-    ]
+    runs = sorted(run.name for run in (source / "runs").iterdir())
+    names = [f"runs/{run}/{name}" for run in runs for name in ("result.json", "spec.json")]
     for number in range(num_flips):
         work = copy(source, directory / "damaged")
         name = (names + lists)[-1 if number % 5 == 0 else chance.randrange(len(names))]
@@ -204,10 +185,8 @@ def damaged_results(directory: Path, *, num_flips: int = 40) -> Counts:
         else:
             require(done.returncode == 4 and len(complaints(done)) == 1, done.stderr)
             others = [row for row in rows if row["run"] not in name]
-            require(
-                not made.exists() if name in lists else json.loads(made.read_text()) == others,
-                f"{name}: other records of others",
-            )
+            kept = not made.exists() if name in lists else json.loads(made.read_text()) == others
+            require(kept, f"{name}: other records of others")
             count["refused"] += 1
         pernn("status", "-r", work, "--json")
     return {"num_cases": num_flips, **count}
@@ -218,12 +197,13 @@ def full_disk(directory: Path, *, num_sizes: int = 12) -> Counts:
     source, sweep = undisturbed(directory)
     expected = all_contents(source)
     count: Counter[str] = Counter()
-    with _small_disk(directory / "small") as (root, resize, means):
+    with Disk(directory / "small") as disk:
+        root, means = disk.root, "tmpfs" if disk.is_mounted else "RLIMIT_FSIZE"
         for number in range(num_sizes):
             shutil.rmtree(root, ignore_errors=True)
             (root / "sweeps" / sweep).mkdir(parents=True)
             shutil.copy(source / "sweeps" / sweep / "sweep.json", root / "sweeps" / sweep)
-            limit = resize(number / num_sizes)
+            limit = disk.resize(number / num_sizes)
             # Knowing beforehand that it will be full, pernn would not begin.
             done = pernn("resume", "-r", root, "-j", 2, "--force", preexec_fn=limit)
             require(done.returncode in (1, 4), f"a full disk, and yet {done.returncode}")
@@ -234,65 +214,62 @@ def full_disk(directory: Path, *, num_sizes: int = 12) -> Counts:
             for result in root.glob("runs/*/result.json"):
                 same = result.read_bytes() == expected[result.parent.name]["result.json"]
                 require(same, f"{result}: other bits")
-            resize(None)
+            disk.resize(None)
             require(resume(root).returncode == 0, "with space again")
             require_same(root, expected, "with space again")
             count["same_bits"] += 1
     return {"num_cases": num_sizes, "means": means, **count}
 
 
-Limit = Callable[[], None] | None
+class Disk:
+    """A folder that is memory of its own; without the rights to mount it, limits take its place."""
 
+    def __init__(self, place: Path) -> None:
+        self.place, self.root = place, place / "results"
+        place.mkdir()
+        self.is_mounted = not self._mount("-t", "tmpfs", "-o", "size=64m", "tmpfs").returncode
 
-@contextmanager
-def _memory_mounted(place: Path) -> Iterator[Callable[[str], None] | None]:
-    """Mount memory at a new folder; gives what changes its options, `None` if it may not."""
-    place.mkdir()
+    def _mount(self, *words: str) -> subprocess.CompletedProcess[bytes]:
+        command = ["mount", *words, str(self.place)]
+        return subprocess.run(command, capture_output=True, check=False)
 
-    def mount(*words: str) -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run(["mount", *words, str(place)], capture_output=True, check=False)
+    def __enter__(self) -> "Disk":
+        return self
 
-    if mount("-t", "tmpfs", "-o", "size=64m", "tmpfs").returncode:
-        yield None
-        return
-    try:
-        yield lambda options: mount("-o", f"remount,{options}").check_returncode()
-    finally:
-        subprocess.run(["umount", str(place)], check=True)
+    def __exit__(self, *error: object) -> None:
+        if self.is_mounted:
+            subprocess.run(["umount", str(self.place)], check=True)
 
+    def resize(self, share: float | None) -> Callable[[], None] | None:
+        """Leave a share of 0 to 1, or plenty; gives what a process has to do before it starts."""
+        if self.is_mounted:
+            # All 15 runs take some 1.7 MB there, the report half a megabyte.
+            size = 65_536 if share is None else int(64 + share * 2000)
+            self._mount("-o", f"remount,size={size}k").check_returncode()
+        if self.is_mounted or share is None:
+            return None
+        # A checkpoint's tensors are the longest file, some 12 kB.
+        length = int(200 + share * 10_000)
+        return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (length, length))
 
-@contextmanager
-def _small_disk(
-    place: Path,
-) -> Iterator[tuple[Path, Callable[[float | None], Limit], str]]:
-    """Return a results directory of settable size: memory, or a bound on the length of files.
-
-    The second is a function of a share between 0 and 1, or `None` for plenty; it gives what a
-    process has to do before it starts.
-    """
-    with _memory_mounted(place) as remount:
-
-        def resize(share: float | None) -> Limit:
-            if remount is not None:
-                # All 15 runs take some 1.7 MB there, the report half a megabyte.
-                remount(f"size={65_536 if share is None else int(64 + share * 2000)}k")
-            if remount is not None or share is None:
-                return None
-            # A checkpoint's tensors are the longest file, some 12 kB.
-            length = int(200 + share * 10_000)
-            return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (length, length))
-
-        yield place / "results", resize, "tmpfs" if remount else "RLIMIT_FSIZE"
+    def seal(self, how: str) -> None:
+        """Make it read-only (`ro`), by its mount or its permissions, or writable (`rw`)."""
+        if self.is_mounted:
+            self._mount("-o", f"remount,{how}").check_returncode()
+            return
+        for path in self.root.rglob("*"):
+            own = 0o755 if path.is_dir() else 0o644
+            path.chmod(own & 0o555 if how == "ro" else own)
 
 
 def read_only(directory: Path) -> Counts:
     """Make the results directory read-only: readers work, writers say so, and nothing is lost."""
     source, sweep = undisturbed(directory)
-    place, root = directory / "sealed", directory / "sealed" / "results"
-    with _sealable(place) as (seal, means):
+    with Disk(directory / "sealed") as disk:
+        root, means = disk.root, "tmpfs mounted read-only" if disk.is_mounted else "permissions"
         runs = unfinish(source, root)
         shutil.copytree(source / "runs" / runs[0].name, runs[0], dirs_exist_ok=True)
-        seal(True)
+        disk.seal("ro")
         before = sorted(path.stat().st_mtime_ns for path in root.rglob("*"))
         outcomes = {
             ("status", "--json"): 0,
@@ -307,26 +284,10 @@ def read_only(directory: Path) -> Counts:
             require(done.returncode == status, (words, done.returncode, done.stderr))
             require((len(complaints(done)) > 0) == (status != 0), done.stderr)
         require(before == sorted(p.stat().st_mtime_ns for p in root.rglob("*")), "was written")
-        seal(False)
+        disk.seal("rw")
         require(resume(root).returncode == 0, "when it can be written again")
         require_same(root, all_contents(source), "when it can be written again")
     return {"num_cases": len(outcomes), "means": means, "same_bits": len(runs)}
-
-
-@contextmanager
-def _sealable(place: Path) -> Iterator[tuple[Callable[[bool], None], str]]:
-    """Return a directory that can be made read-only, by its mount or by its permissions."""
-    with _memory_mounted(place) as remount:
-
-        def seal(sealed: bool) -> None:  # noqa: FBT001
-            if remount is not None:
-                return remount("ro" if sealed else "rw")
-            for path in (place / "results").rglob("*"):
-                own = 0o755 if path.is_dir() else 0o644
-                path.chmod(own & 0o555 if sealed else own)
-            return None
-
-        yield seal, "tmpfs mounted read-only" if remount else "permissions"
 
 
 def foreign_versions(directory: Path) -> Counts:

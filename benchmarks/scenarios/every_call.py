@@ -18,6 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import product
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -45,26 +46,18 @@ DELETED = 0.3
 SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
 REFUSED = 4
 TINY = {
-    "task.vocab_size": 4,
-    "task.length": 4,
+    **dict.fromkeys(("core.hidden_size", "encoding.size", "embedding_size"), 8),
+    **dict.fromkeys(("task.vocab_size", "task.length", "training.batch_size"), 4),
     "task.num_held_out": 16,
-    "core.hidden_size": 8,
-    "encoding.size": 8,
-    "embedding_size": 8,
-    "training.batch_size": 4,
     "training.evaluation_interval": 3,
 }
 
 
 class Meddler:
-    """Counts the calls that concern a folder, and does harm at one of them.
+    """Counts the calls that concern a folder, and does harm at one of them, counted from 1.
 
-    Args:
-        folder: Calls that concern other places are left alone, and so are other threads.
-        at: Number of the call, from 1; none if 0.
-        harm: One of `HARMS`: to kill the process before or after the call, to let it fail once,
-            to let it and all later ones fail that need space, or to write half; or one of `STOPS`:
-            to stop the process before or after the call, until another one has it go on.
+    Other places and other threads are left alone. Of `HARMS`, `EIO` lets the call fail once,
+    `ENOSPC` it and all later ones that need space, `half` writes half.
     """
 
     def __init__(self, folder: Path, at: int = 0, harm: str = "") -> None:
@@ -197,8 +190,9 @@ def run_counted(directory: Path) -> tuple[RunSpec, dict[str, bytes], list[str]]:
     return spec, contents(folder_of(root, spec)), log.read_text().split("\n")
 
 
-def require_files(found: dict[str, bytes], expected: dict[str, bytes], what: str) -> None:
+def require_files(folder: Path, expected: dict[str, bytes], what: str) -> None:
     """Hold a run to the files of the undisturbed one."""
+    found = contents(folder)
     differ = sorted(n for n in {*found, *expected} if found.get(n) != expected.get(n))
     require(not differ, f"{what}: other files: {differ}")
 
@@ -208,12 +202,8 @@ def every_call(directory: Path, *, most: int | None = None) -> Counts:
     spec, expected, made = run_counted(directory)
     root = directory / "harmed"
     needs = {"ENOSPC": GROWING, "half": WRITES}
-    cases = [
-        (number, harm)
-        for number, name in enumerate(made, start=1)
-        for harm in HARMS
-        if name in needs.get(harm, made)
-    ]
+    every = product(enumerate(made, start=1), HARMS)
+    cases = [(number, harm) for (number, name), harm in every if name in needs.get(harm, made)]
     chosen = cases if most is None else random.Random(13).sample(cases, most)
     count: Counter[str] = Counter()
     for number, harm in chosen:
@@ -223,7 +213,7 @@ def every_call(directory: Path, *, most: int | None = None) -> Counts:
         ends = (-signal.SIGKILL,) if harm.startswith("kill") else (0, REFUSED)
         require(status in ends, f"{what}: status {status}")
         require(await_end(start(victim, spec, root, None), what) == 0, f"{what}: not resumed")
-        require_files(contents(folder_of(root, spec)), expected, what)
+        require_files(folder_of(root, spec), expected, what)
         count[f"{harm}, {'survived' if status == 0 else 'resumed'}"] += 1
     return {"num_calls": len(made), "num_cases": len(chosen), **count}
 
@@ -236,7 +226,7 @@ def stopped_at_every_call(directory: Path, *, most: int | None = None) -> Counts
     """
     spec, expected, made = run_counted(directory)
     root = directory / "stopped"
-    cases = [(number, harm) for number in range(1, len(made) + 1) for harm in STOPS]
+    cases = [*product(range(1, len(made) + 1), STOPS)]
     chance = random.Random(17)
     chosen = cases if most is None else chance.sample(cases, most)
     count: Counter[str] = Counter()
@@ -260,7 +250,7 @@ def stopped_at_every_call(directory: Path, *, most: int | None = None) -> Counts
             os.kill(second.pid, signal.SIGCONT)
         ended = await_end(second, what)
         require(ended == 0, f"{what}: the next one ended with {ended}")
-        require_files(contents(folder_of(root, spec)), expected, what)
+        require_files(folder_of(root, spec), expected, what)
         count["left" if status == REFUSED else "found it done"] += 1
         count["deleted"] += is_deleted
     return {"num_calls": len(made), "num_cases": len(chosen), **count}

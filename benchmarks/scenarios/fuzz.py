@@ -24,14 +24,7 @@ from pernn.lab.config import flatten, parse_assignment
 from pernn.lab.experiments import experiment_names, find_experiment, trials
 from pernn.lab.runners import TrialEvent
 from pernn.lab.runs import RunSpec
-from pernn.lab.store import (
-    Checkpoint,
-    RunDirectory,
-    Sweep,
-    load_sweep,
-    read_status,
-    save_sweep,
-)
+from pernn.lab.store import Checkpoint, RunDirectory, Sweep, load_sweep, read_status, save_sweep
 from pernn.lab.tasks import TASKS
 from pernn.lab.trials import read_trial
 
@@ -104,11 +97,7 @@ def loads_back(spec: RunSpec) -> bool:
 
 
 class Loaders:
-    """All loaders, with the files that are mutated for them.
-
-    Args:
-        directory: Where those files lie.
-    """
+    """All loaders, with the files in a directory that are mutated for them."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -128,9 +117,8 @@ class Loaders:
             self.run.write_result({**result, "num_parameters": 3, "tables": {"by_update": table}})
         save_sweep(directory, Sweep("a-demo", "a", "demo", {"seed": 1}, [self.run.fingerprint]))
         folder = self.run.path / "checkpoints" / "update-000000007"
-        places = [self.run.path / name for name in ("spec.json", "result.json", "environment.json")]
-        places += [self.run.path / name for name in ("metrics.jsonl", "journal.jsonl")]
-        self.files = {path: path.read_bytes() for path in places}
+        names = "spec.json", "result.json", "environment.json", "metrics.jsonl", "journal.jsonl"
+        self.files = {self.run.path / name: (self.run.path / name).read_bytes() for name in names}
         self.parts = {path: path.read_bytes() for path in sorted(folder.iterdir())}
         self.manifest = directory / "sweeps" / "a-demo" / "sweep.json"
         self.listed = self.manifest.read_bytes()
@@ -148,22 +136,21 @@ class Loaders:
             "event": (self.event, 0.1),
         }
 
-    def _read_spec(self, name: str, content: bytes) -> bool:
+    def _read_spec(self, name: str, content: bytes, chance: random.Random) -> bool:
         path = self.directory / name
-        path.write_bytes(content)
+        path.write_bytes(mutate(content, chance))
         return loads_back(RunSpec.read(path))
 
     def toml(self, chance: random.Random) -> bool:
         """Read a mutated TOML file."""
-        return self._read_spec(
-            "a.toml", mutate(to_toml(flatten(chance.choice(SPECS).dump())).encode(), chance)
-        )
+        content = to_toml(flatten(chance.choice(SPECS).dump())).encode()
+        return self._read_spec("a.toml", content, chance)
 
     def json(self, chance: random.Random) -> bool:
         """Read a mutated JSON file, a run's own among them."""
         own = self.files[self.run.path / "spec.json"]
         some = json.dumps(chance.choice(SPECS).dump()).encode()
-        return self._read_spec("a.json", mutate(chance.choice([own, some]), chance))
+        return self._read_spec("a.json", chance.choice([own, some]), chance)
 
     def _assignment(self, spec: RunSpec, chance: random.Random) -> str:
         path, value = chance.choice(list(flatten(spec.dump()).items()))
@@ -246,15 +233,13 @@ def _word(content: bytes) -> str:
     return content.decode(errors="replace")
 
 
-def values() -> st.SearchStrategy[Any]:
-    """Return JSON values of any shape, and what only Python has."""
-    words = st.sampled_from(["kind", "task", "core", "gru", "seed", "vocab_size", "training"])
-    leaves = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | words
-
-    def larger(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-        return st.lists(inner) | st.dictionaries(words | st.text(), inner)
-
-    return st.recursive(leaves, larger, max_leaves=8)
+WORDS = st.sampled_from(["kind", "task", "core", "gru", "seed", "vocab_size", "training"])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | WORDS,
+    lambda inner: st.lists(inner) | st.dictionaries(WORDS | st.text(), inner),
+    max_leaves=8,
+)
+"""JSON values of any shape, and what only Python has."""
 
 
 def made_up(num_inputs: int) -> Counter[str]:
@@ -271,7 +256,7 @@ def made_up(num_inputs: int) -> Counter[str]:
         phases=[Phase.generate, Phase.shrink],
         suppress_health_check=list(HealthCheck),
     )
-    @given(st.sampled_from(SPECS), st.sampled_from([*paths, *parents]) | st.text(), values())
+    @given(st.sampled_from(SPECS), st.sampled_from([*paths, *parents]) | st.text(), VALUES)
     def check(spec: RunSpec, path: str, value: Any) -> None:
         count["inputs"] += 1
         count["loaded"] += loads(lambda: loads_back(spec.override({path: value})))
@@ -295,8 +280,7 @@ def fuzz(
             try:
                 found[f"{name}_loaded"] += loads(partial(check, chance))
             except Exception as error:
-                again = f"{name}, input {number + 1}"
-                raise AssertionError(f"{again}: {type(error).__name__}: {error}") from error
+                raise AssertionError(f"{name}, input {number + 1}: {error!r}") from error
             slowest = max(slowest, time.monotonic() - moment)
     count = made_up(max(1, num_inputs // 20))
     found |= {"made_up": count["inputs"], "made_up_loaded": count["loaded"]}

@@ -14,16 +14,16 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import patch
 
 from pernn.lab.runners import LocalRunner, RayRunner, TrialEvent
 from pernn.lab.runs import RunSpec
 from pernn.lab.store import RunDirectory
 
 from .commands import Counts
-from .trials import compare
+from .trials import children, compare, send
 
 START_SECONDS = 240.0
 """Within which a node serves, on a machine however busy."""
@@ -40,24 +40,12 @@ SPEC = RunSpec.load(
 )
 
 
-@dataclass
 class RayNodes:
-    """A head without CPUs, and nodes that work.
+    """A head without CPUs, and nodes that work; Ray keeps logs and sockets in the folder."""
 
-    Attributes:
-        port: Port of the head, on loopback.
-        folder: Where Ray keeps its logs and sockets.
-        nodes: `ray start --block` of the head, then of each node.
-    """
-
-    port: int
-    folder: Path
-    nodes: list[subprocess.Popen[bytes]] = field(default_factory=list)
-
-    @property
-    def address(self) -> str:
-        """Return what `--address` takes."""
-        return f"{HOST}:{self.port}"
+    def __init__(self, address: str, folder: Path) -> None:
+        self.address, self.folder = address, folder
+        self.nodes: list[subprocess.Popen[bytes]] = []
 
     def start(self, *words: str) -> None:
         """Start a node and wait until it serves."""
@@ -65,7 +53,8 @@ class RayNodes:
         with log.open("wb") as output:
             process = subprocess.Popen(
                 [sys.executable, "-m", "ray.scripts.scripts", "start", "--block",
-                 "--disable-usage-stats", f"--node-ip-address={HOST}", *words],
+                 "--disable-usage-stats", f"--node-ip-address={HOST}",
+                 "--object-store-memory=100000000", *words],
                 stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
             )  # fmt: skip
         self.nodes.append(process)
@@ -77,25 +66,20 @@ class RayNodes:
 
     def workers(self, node: int) -> list[int]:
         """Return the processes of a node that carry out tasks at this moment."""
-        return [
-            pid for pid in descendants(self.nodes[node].pid) if title(pid).startswith("ray::task")
-        ]
+        own = descendants(self.nodes[node].pid)
+        return [pid for pid in own if title(pid).startswith("ray::task")]
 
     def kill(self, node: int) -> None:
         """Kill a node at once: its raylet, its workers, all that belongs to it."""
         for pid in [self.nodes[node].pid, *descendants(self.nodes[node].pid)]:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+            send(pid, signal.SIGKILL)
         self.nodes[node].wait()
 
 
 def descendants(process: int) -> list[int]:
     """Return a process's children, their children and so on."""
-    found = subprocess.run(
-        ["pgrep", "--parent", str(process)], capture_output=True, text=True, check=False
-    )
-    children = [int(word) for word in found.stdout.split()]
-    return children + [below for child in children for below in descendants(child)]
+    found = children(process)
+    return found + [below for child in found for below in descendants(child)]
 
 
 def title(process: int) -> str:
@@ -120,27 +104,20 @@ def ray_nodes(num_nodes: int, cpus_per_node: int) -> Iterator[RayNodes]:
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN": secrets.token_hex(16),
     }
-    before = {name: os.environ.get(name) for name in settings}
-    os.environ.update(settings)
     with socket.create_server((HOST, 0)) as server:
         port = server.getsockname()[1]
-    cluster = RayNodes(port, folder)
-    try:
-        cluster.start("--head", f"--port={port}", "--num-cpus=0", "--include-dashboard=false",
-                      f"--temp-dir={folder}", "--object-store-memory=100000000")  # fmt: skip
-        for _ in range(num_nodes):
-            cluster.start(f"--address={cluster.address}", f"--num-cpus={cpus_per_node}",
-                          "--object-store-memory=100000000")  # fmt: skip
-        yield cluster
-    finally:
-        for node in reversed(range(len(cluster.nodes))):
-            cluster.kill(node)
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-        shutil.rmtree(folder, ignore_errors=True)
+    cluster = RayNodes(f"{HOST}:{port}", folder)
+    with patch.dict(os.environ, settings):
+        try:
+            cluster.start("--head", f"--port={port}", "--num-cpus=0", f"--temp-dir={folder}",
+                          "--include-dashboard=false")  # fmt: skip
+            for _ in range(num_nodes):
+                cluster.start(f"--address={cluster.address}", f"--num-cpus={cpus_per_node}")
+            yield cluster
+        finally:
+            for node in reversed(range(len(cluster.nodes))):
+                cluster.kill(node)
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def ray_cluster(
@@ -148,27 +125,14 @@ def ray_cluster(
 ) -> Counts:
     """Run trials on the cluster, kill a worker after a quarter of them and a node after half.
 
-    Args:
-        directory: An empty folder for results.
-        num_trials: Trials of the sweep.
-        iterations: Updates of each.
-        limit_seconds: Time after which the sweep is given up.
-
-    Returns:
-        What happened, as counts.
-
-    Raises:
-        AssertionError: If a trial has no result, was done twice, or ended in other bits than in an
-            undisturbed sweep.
+    None may lack a result, be done twice, or end in other bits than in an undisturbed sweep.
     """
     sizes = {"training.iterations": iterations, "training.checkpoint_interval": iterations // 10}
     specs = [SPEC.override({**sizes, "seed": seed}) for seed in range(num_trials)]
     LocalRunner(jobs=2, device="cpu").run(specs, directory / "undisturbed", lambda event: None)
     begun = time.monotonic()
     with ray_nodes(num_nodes=2, cpus_per_node=1) as nodes:
-        heard = _Killer(
-            nodes, directory / "fire", worker_after=num_trials // 4, node_after=num_trials // 2
-        )
+        heard = _Killer(nodes, directory / "fire", num_trials // 4, num_trials // 2)
         limit = threading.Timer(limit_seconds, os.kill, (os.getpid(), signal.SIGINT))
         limit.start()
         try:
@@ -195,18 +159,11 @@ def ray_cluster(
 
 
 class _Killer:
-    """Kill when it is time, where every trial that runs has a checkpoint to go on from.
-
-    Args:
-        nodes: The cluster.
-        results: The sweep's results directory.
-        worker_after: Finished trials after which a worker is killed.
-        node_after: Finished trials after which a node is killed.
-    """
+    """Kill a worker and a node after so many trials, when all that run have a checkpoint."""
 
     def __init__(self, nodes: RayNodes, results: Path, worker_after: int, node_after: int) -> None:
-        self.nodes, self.worker_after, self.node_after = nodes, worker_after, node_after
-        self.results = results
+        self.nodes, self.results = nodes, results
+        self.worker_after, self.node_after = worker_after, node_after
         self.ends: dict[str, str] = {}
         self.begun: set[str] = set()
         self.num_workers = self.num_nodes = 0

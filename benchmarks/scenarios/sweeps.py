@@ -5,11 +5,9 @@ import os
 import random
 import signal
 import time
-from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from pernn.lab.runs import RunSpec
 from pernn.lab.store import RunDirectory
 
 from .commands import Counts
@@ -80,12 +78,17 @@ def random_kills(
     kills = {"worker": 0, "driver": 0, "both": 0}
     begun = time.monotonic()
     driver = Driver(root, specs, 2)
+
+    def progress() -> list[int]:
+        return [newest(root, spec) for spec in specs]
+
     try:
         while sum(kills.values()) < num_kills and not all_done(root, specs):
             if time.monotonic() - begun > kill_seconds:
                 break
             if chance.random() < 0.5:
-                _await_progress(driver, root, specs)
+                before = progress()
+                wait_until(lambda: not driver.alive or before != progress())  # noqa: B023
                 time.sleep(0.1 * chance.random())
             else:
                 time.sleep(1.5 * chance.random())
@@ -106,18 +109,10 @@ def random_kills(
         driver.process.wait()
     finally:
         driver.end()
-    seconds = round(time.monotonic() - begun)
-    killed = {f"kills of {kind}": count for kind, count in kills.items()}
-    total = sum(kills.values())
-    return {"trials": num_trials, "kills": total, **killed, "seconds": seconds} | compare(
-        root, directory / "undisturbed", specs
-    )
-
-
-def _await_progress(driver: Driver, root: Path, specs: Sequence[RunSpec]) -> None:
-    """Wait for a new checkpoint of any trial, or the driver's end."""
-    before = [newest(root, spec) for spec in specs]
-    wait_until(lambda: not driver.alive or before != [newest(root, spec) for spec in specs])
+    counts: Counts = {"trials": num_trials, "kills": sum(kills.values())}
+    counts |= {f"kills of {kind}": count for kind, count in kills.items()}
+    counts["seconds"] = round(time.monotonic() - begun)
+    return counts | compare(root, directory / "undisturbed", specs)
 
 
 def two_drivers(
@@ -131,17 +126,13 @@ def two_drivers(
     run_undisturbed(directory / "undisturbed", specs)
     root = directory / "shared"
     late = _at_start(directory / "late", LATE_CLOCK.format(seconds=seconds_off))
-    with ExitStack() as stack:
-        drivers = [Driver(root, specs, 1), Driver(root, specs, 1, late)]
-        for driver in drivers:
-            stack.callback(driver.end)
-        for driver in drivers:
-            driver.finish()
-    said = [[json.loads(line) for line in d.said.read_text().splitlines()] for d in drivers]
-    finished = [
-        sum(event["state"] == "finished" and not event["elsewhere"] for event in one)
-        for one in said
-    ]
+    with Driver(root, specs, 1) as first, Driver(root, specs, 1, **late) as second:
+        first.finish()
+        second.finish()
+    finished = []
+    for driver in (first, second):
+        events = map(json.loads, driver.said.read_text().splitlines())
+        finished.append(sum(e["state"] == "finished" and not e["elsewhere"] for e in events))
     begun, off = 0, 0
     for spec in specs:
         journal = RunDirectory(root, spec.fingerprint()).read_journal()
@@ -167,9 +158,8 @@ def stopped_workers(
     root, replaced, waited = directory / "stopped", 0, 0
     short = {LEASE: str(lease)}
     for number, spec in enumerate(specs):
-        driver = Driver(root, [spec], 1, short)
         with ExitStack() as stack:
-            stack.callback(driver.end)
+            driver = stack.enter_context(Driver(root, [spec], 1, **short))
             wait_until(lambda: newest(root, spec) > 0)  # noqa: B023 called at once
             (worker,) = driver.workers()
             stack.callback(send, worker, signal.SIGKILL)
@@ -177,8 +167,7 @@ def stopped_workers(
             if number % 2 == 0:
                 driver.process.kill()
                 driver.process.wait()
-                driver = Driver(root, [spec], 1, short)
-                stack.callback(driver.end)
+                driver = stack.enter_context(Driver(root, [spec], 1, **short))
                 wait_until(lambda: '"elsewhere": true' in driver.said.read_text())  # noqa: B023
                 time.sleep(1.5 * lease)
                 assert not all_done(root, [spec])
@@ -207,13 +196,11 @@ def stopped_host(
     elsewhere = _at_start(directory / "elsewhere", OTHER_HOST) | short
     for number, spec in enumerate(specs):
         with ExitStack() as stack:
-            holder = Driver(root, [spec], 0, elsewhere)
-            stack.callback(holder.end)
+            holder = stack.enter_context(Driver(root, [spec], 0, **elsewhere))
             wait_until(lambda: newest(root, spec) > 0)  # noqa: B023 called at once
             send(holder.process.pid, signal.SIGSTOP)
             stopped_at = newest(root, spec)
-            driver = Driver(root, [spec], 1, short)
-            stack.callback(driver.end)
+            driver = stack.enter_context(Driver(root, [spec], 1, **short))
             wait_until(lambda: newest(root, spec) > stopped_at)  # noqa: B023
             if number % 2:
                 driver.finish()

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -27,57 +27,39 @@ OF_THE_DAY = ("environment.json", "journal.jsonl", "lock")
 
 def make_trials(number: int, num_updates: int) -> list[RunSpec]:
     """Make trials of about 10 ms an update that checkpoint often: a kill soon meets work."""
+    task = {"kind": "reverse_ordering", "vocab_size": 64, "length": 16, "num_held_out": 64}
+    training = {"iterations": num_updates, "batch_size": 128, "log_interval": 7}
+    intervals = {"checkpoint_interval": 2, "evaluation_interval": max(1, num_updates // 4)}
     spec = RunSpec.load(
         {
-            "task": {
-                "kind": "reverse_ordering",
-                "vocab_size": 64,
-                "length": 16,
-                "num_held_out": 64,
-            },
+            "task": task,
             "core": {"kind": "gru", "hidden_size": 64},
             "encoding": {"kind": "sinusoidal", "size": 32},
             "embedding_size": 32,
-            "training": {
-                "iterations": num_updates,
-                "batch_size": 128,
-                "log_interval": 7,
-                "evaluation_interval": max(1, num_updates // 4),
-                "checkpoint_interval": 2,
-            },
+            "training": training | intervals,
         }
     )
     return [spec.override({"seed": seed}) for seed in range(number)]
 
 
 class Driver:
-    """A driver in a process of its own.
+    """A driver in a process of its own, with so many workers, or none."""
 
-    Args:
-        root: Results directory.
-        specs: Its trials.
-        jobs: Its workers; none if 0.
-        environment: Added to this process's.
-    """
-
-    def __init__(
-        self,
-        root: Path,
-        specs: Sequence[RunSpec],
-        jobs: int,
-        environment: Mapping[str, str] | None = None,
-    ) -> None:
+    def __init__(self, root: Path, specs: Sequence[RunSpec], jobs: int, **environment: str) -> None:
         root.mkdir(parents=True, exist_ok=True)
         file = root / "trials.json"
         file.write_text(json.dumps([spec.dump() for spec in specs]))
         self.said = root / f"driver-{time.monotonic_ns()}.jsonl"
+        words = [sys.executable, __file__, str(root), str(file), str(jobs)]
+        env = os.environ | environment
         with self.said.open("wb") as output, (root / "drivers.log").open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, __file__, str(root), str(file), str(jobs)],
-                stdout=output,
-                stderr=log,
-                env={**os.environ, **(environment or {})},
-            )
+            self.process = subprocess.Popen(words, stdout=output, stderr=log, env=env)
+
+    def __enter__(self) -> "Driver":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.end()
 
     @property
     def alive(self) -> bool:
@@ -86,9 +68,7 @@ class Driver:
 
     def workers(self) -> list[int]:
         """Return the process ids of its workers."""
-        words = ["pgrep", "--parent", str(self.process.pid)]
-        found = subprocess.run(words, capture_output=True, text=True, check=False)
-        return [int(word) for word in found.stdout.split()]
+        return children(self.process.pid)
 
     def finish(self) -> None:
         """Wait until all trials are done."""
@@ -99,6 +79,13 @@ class Driver:
         for process in [*self.workers(), self.process.pid] if self.alive else []:
             send(process, signal.SIGKILL)
         self.process.wait()
+
+
+def children(process: int) -> list[int]:
+    """Return the process ids of a process's children."""
+    words = ["pgrep", "--parent", str(process)]
+    found = subprocess.run(words, capture_output=True, text=True, check=False)
+    return [int(word) for word in found.stdout.split()]
 
 
 def send(process: int, number: signal.Signals) -> bool:

@@ -28,11 +28,6 @@ def test_noise_is_without_bias():
     assert (found[:, 0] < 0).any()  # as nothing is cut off
 
 
-def test_one_batch_says_nothing_of_noise():
-    with pytest.raises(ConfigError, match="at least 2 batches, got 1"):
-        gradient_noise(torch.ones(1, 3), 4)
-
-
 def falling(falls, start=2.0):
     return np.exp(start - np.cumsum([0, *falls]))
 
@@ -61,6 +56,8 @@ def test_what_the_loss_says_already_does_not_count():
     assert np.isnan(lead(np.full(9, 0.7), losses))
 
 
-def test_three_times_are_too_few_to_lead():
+def test_too_few_batches_or_times_are_refused():
+    with pytest.raises(ConfigError, match="at least 2 batches, got 1"):
+        gradient_noise(torch.ones(1, 3), 4)
     with pytest.raises(ConfigError, match="at least 4 times, got 3"):
         lead(np.ones(3), np.ones(3))

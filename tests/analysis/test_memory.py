@@ -1,7 +1,9 @@
-"""How states hold tokens: hand-made memories, and laws."""
+"""How states hold tokens, and are read: hand-made memories, and laws."""
 
 import math
+import sys
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -13,10 +15,11 @@ from pernn.analysis import (
     log_slope,
     perturb,
     position_changes,
+    read_linearly,
     subspace_overlap,
 )
 from pernn.cores import GRU, LSTM, S4D, Elman
-from pernn.errors import ConfigError
+from pernn.errors import ConfigError, MachineError
 
 WIDTH, LENGTH = 3, 4
 
@@ -79,19 +82,14 @@ def test_the_overlap_depends_on_neither_scale_nor_basis():
         torch.testing.assert_close(subspace_overlap(scales * found @ rotation), expected)
     torch.testing.assert_close(expected, expected.T)
     torch.testing.assert_close(expected.diagonal(), torch.ones(3))
-
-
-def test_a_position_that_changes_nothing_has_no_overlap():
-    found = torch.randn(3, 10, 5, generator=torch.Generator().manual_seed(2))
-    expected = subspace_overlap(found)
-    found[1] = 0
-    expected[1] = expected[:, 1] = 0
+    # A position that changes nothing has none, with itself neither.
+    found[1] = expected[1] = expected[:, 1] = 0
     torch.testing.assert_close(subspace_overlap(found), expected)
 
 
 def test_the_overlap_is_the_squared_cosine_of_two_lines():
     angle = torch.tensor(0.3)
-    lines = torch.stack([torch.tensor([1.0, 0.0]), torch.stack([angle.cos(), angle.sin()])])
+    lines = torch.tensor([[1.0, 0.0], [angle.cos(), angle.sin()]])
     found = subspace_overlap(lines.unsqueeze(1))
     assert found[0, 1].item() == pytest.approx(angle.cos().item() ** 2)
 
@@ -101,9 +99,7 @@ def test_an_onion_has_the_slope_of_its_factor(factor):
     core = onion(factor)
     norms = input_gradients(core, core.project(vectors()))
     assert norms[:, -1].tolist() == pytest.approx([WIDTH**0.5] * 20)
-    slope = log_slope(norms)
-    expected = -torch.tensor(factor).log().item()
-    assert slope.tolist() == pytest.approx([expected] * 20, abs=1e-6)
+    assert log_slope(norms).tolist() == pytest.approx([-math.log(factor)] * 20, abs=1e-6)
     assert log_slope(input_gradients(register(), register().project(vectors()))).abs().max() < 1e-6
 
 
@@ -149,22 +145,15 @@ def test_noise_is_a_share_of_each_weight_and_leaves_the_network_alone():
     assert all(torch.equal(again[name], noisy[name]) for name in noisy)
 
 
-class Biased(Linear):
-    """Projects with a bias whatever it is asked, so that zeros do not become zeros."""
-
-    def project(self, inputs, *, offset=0, bias=True):
-        return super().project(inputs, offset=offset) + 1
-
-
 def test_gradients_do_not_depend_on_what_a_projection_adds():
-    matrix, entry = 0.9 * torch.eye(WIDTH), torch.eye(WIDTH)
-    plain, biased = Linear(matrix, entry), Biased(matrix, entry)
+    plain, biased = onion(0.9), onion(0.9)
+    biased.project = lambda inputs, **_: plain.project(inputs) + 1  # whatever it is asked
     gates = biased.project(vectors())
     assert torch.equal(input_gradients(biased, gates), input_gradients(plain, gates))
 
 
 def test_what_would_give_no_gradients_is_refused():
-    core = Linear(torch.eye(WIDTH), torch.eye(WIDTH))
+    core = onion(1.0)
     core.project = lambda inputs, **_: inputs
     with pytest.raises(ConfigError, match="first 1 features alone"):
         input_gradients(core, vectors(), width=1)
@@ -173,8 +162,42 @@ def test_what_would_give_no_gradients_is_refused():
 
 
 def test_small_gradients_in_float32_are_those_of_float64():
-    core = Linear(0.1 * torch.eye(WIDTH), torch.eye(WIDTH))
-    gates = vectors(length=30)
-    slopes = log_slope(input_gradients(core, gates))
+    slopes = log_slope(input_gradients(onion(0.1), vectors(length=30)))
     torch.testing.assert_close(slopes, torch.full_like(slopes, math.log(10)))
     assert log_slope(torch.tensor([[0.0, 1.0]])).isnan()
+
+
+DRAWN = np.random.default_rng(5)
+TOKENS, OTHERS = DRAWN.integers(5, size=(2, 2_000))
+SLOTS = np.concatenate([np.eye(5)[TOKENS], np.eye(5)[OTHERS]], axis=1)
+
+
+def test_slots_are_read_in_any_basis_without_error():
+    mixed = SLOTS @ DRAWN.normal(size=(10, 12))
+    for states in (SLOTS, mixed, mixed + 3, np.eye(5)[TOKENS]):
+        assert read_linearly(states, TOKENS).all()
+    assert read_linearly(mixed, OTHERS).all()
+
+
+def test_permuted_tokens_give_chance():
+    share = read_linearly(SLOTS, DRAWN.permutation(TOKENS)).mean()
+    assert abs(share - 1 / 5) < 4 * (0.2 * 0.8 / 2_000) ** 0.5
+
+
+def test_what_is_not_linear_is_not_read():
+    signs = DRAWN.choice([-1.0, 1.0], size=(2_000, 2))
+    share = read_linearly(signs, (signs.prod(axis=1) > 0).astype(np.int64)).mean()
+    assert share < 0.6
+
+
+def test_a_class_of_one_half_only_is_wrong():
+    labels = np.where(np.arange(2_000) == 3, 7, TOKENS)
+    read = read_linearly(np.eye(8)[labels], labels)
+    assert not read[3]
+    assert read.sum() == 1_999
+
+
+def test_without_scikit_learn_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.discriminant_analysis", None)
+    with pytest.raises(MachineError, match="probes"):
+        read_linearly(SLOTS, TOKENS)

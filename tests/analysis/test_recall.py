@@ -57,20 +57,15 @@ def test_answers_that_are_not_asked_for_do_not_count():
     assert (found.num_answers, found.counts.tolist()) == (2, [0, 1, 0])
 
 
-def test_nothing_that_is_asked_for_is_refused():
-    tokens = np.array([[5, 6, 7], [1, 2, 3]])
-    with pytest.raises(ConfigError, match="nothing is asked for"):
-        recall_errors(tokens, np.full_like(tokens, -100), tokens, 8)
+REFUSED = {
+    "nothing is asked for": ([[5, 6, 7], [1, 2, 3]], np.full((2, 3), -100)),
+    "1 sequences do not tell which step": ([[5, 1, 2, 3, 5]], [[5, 3, 2, 1, 5]]),
+    "each from the same step in every sequence": ([[3, 1, 2], [1, 2, 3]], [[1, 2, 3], [1, 2, 3]]),
+}
 
 
-def test_too_few_sequences_to_tell_the_step_are_refused():
-    inputs = np.array([[5, 1, 2, 3, 5]])
-    answers = np.array([[3, 3, 2, 1, 5]])
-    with pytest.raises(ConfigError, match="1 sequences do not tell which step"):
-        recall_errors(inputs, inputs[:, ::-1], answers, 8)
-
-
-def test_answers_that_are_not_from_one_step_are_refused():
-    inputs = np.array([[3, 1, 2], [1, 2, 3]])
-    with pytest.raises(ConfigError, match="each from the same step in every sequence"):
-        recall_errors(inputs, np.sort(inputs), np.sort(inputs), 4)
+@pytest.mark.parametrize("said", REFUSED)
+def test_what_tells_no_distance_is_refused(said):
+    inputs, targets = map(np.array, REFUSED[said])
+    with pytest.raises(ConfigError, match=said):
+        recall_errors(inputs, targets, np.full_like(targets, 3), 8)

@@ -1,14 +1,18 @@
-"""The measure on whole networks: tables, determinism, precision, budgets, maps."""
+"""The measure on whole networks, and laws of the similarities that the printed ones lack."""
 
 import copy
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
-from oracle import autograd_jacobian
-from pernn.analysis import KINDS, gradient_stability
-from pernn.cores import S4D
+from oracle import autograd_jacobian, effective_rank, similarity
+from pernn.analysis import KINDS, compare_jacobians, gradient_stability, jacobian
+from pernn.cores import GRU, LRU, LSTM, S4D, Elman, MinGRU, MinLSTM
+from pernn.errors import ConfigError
 from pernn.lab.cores import CORES
 from pernn.lab.pairing import dual_frequency_pairs, stability_map
 from pernn.lab.tasks import DualFrequencyConfig, ReverseOrderingConfig
@@ -26,11 +30,9 @@ def make(core, generator, hidden=8):
 def test_it_is_the_definition(generator):
     model = make("lstm", generator).double()
     pairs = dual_frequency_pairs(TASK, 1, num_per_condition=2)
-    sides = []
-    for tokens in (pairs.first, pairs.second):
-        gates = model.project(torch.from_numpy(tokens), pairs.num_queries).detach()
-        sides.append(autograd_jacobian(model.core, gates, 1, 10))
-    first, second = sides
+    tokens = torch.from_numpy(np.concatenate([pairs.first, pairs.second]))
+    gates = model.project(tokens, pairs.num_queries).detach()
+    first, second = autograd_jacobian(model.core, gates, 1, 10).chunk(2)
     weights = first.norm(dim=2) * second.norm(dim=2)
     expected = (first * second).sum((1, 2)) / weights.sum(1)
     found = gradient_stability(model, pairs)
@@ -97,15 +99,6 @@ def test_disturbants_that_are_equal_leave_nothing_to_differ(generator):
     assert not found.values["distance"].any()
 
 
-def test_a_network_that_forgets_at_once_has_similarity_0(generator):
-    model = make("elman", generator)
-    with torch.no_grad():
-        model.core.weight("hh", 0).zero_()
-    found = gradient_stability(model, dual_frequency_pairs(TASK, 1, num_per_condition=3))
-    for name, values in found.values.items():
-        assert not values.any(), name
-
-
 def test_a_state_too_wide_for_a_spectrum_has_no_effective_rank(generator):
     model = make(S4D(12, 8, 2, generator=generator), generator)
     pairs = dual_frequency_pairs(TASK, 1, num_per_condition=1)
@@ -118,3 +111,73 @@ def test_a_map_is_the_table_of_every_position(generator):
     assert found["position"] == [place for place in range(1, 6) for _ in range(4)]
     pairs = dual_frequency_pairs(TASK, 1, num_per_condition=3, source=2)
     assert found["similarity"][4:8] == gradient_stability(model, pairs).table()["similarity"]
+
+
+entries = st.floats(-1e3, 1e3).filter(lambda x: x == 0 or abs(x) > 1e-3)
+matrices = st.tuples(st.integers(1, 4), st.integers(1, 4)).flatmap(
+    lambda shape: st.tuples(*(arrays(np.float64, (1, *shape), elements=entries),) * 2)
+)
+
+
+def measure(first, second, kind):
+    return float(similarity(torch.from_numpy(first), torch.from_numpy(second), kind)[0])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(pair=matrices, factor=st.floats(1e-6, 1e6))
+def test_laws(kind, pair, factor):
+    first, second = pair
+    value = measure(first, second, kind)
+    assert measure(second, first, kind) == pytest.approx(value)
+    assert measure(first, -second, kind) == pytest.approx(-value)
+    if not kind.startswith("printed"):
+        assert abs(value) <= 1 + 1e-12
+        assert measure(factor * first, second, kind) == pytest.approx(value, abs=1e-12)
+    if kind in ("similarity", "frobenius"):
+        assert measure(first, first, kind) == pytest.approx(1.0 if first.any() else 0.0)
+
+
+def test_the_default_is_the_one_behind_the_figures():
+    assert next(iter(KINDS)) == "similarity"
+    first = np.array([[[3.0, 4], [0, 1]]])
+    second = np.array([[[8.0, 6], [0, -1]]])
+    assert measure(first, second, "similarity") == pytest.approx((48 - 1) / (50 + 1))
+    assert measure(first, second, "frobenius") == pytest.approx(47 / np.sqrt(26 * 101))
+    assert measure(first, second, "row_cosine") == pytest.approx((0.96 - 1) / 2)
+    sums = (5 / 6) * (10 / 11) * 48 - (1 / 6) * (1 / 11)
+    assert measure(first, second, "printed_sum") == pytest.approx(sums)
+    roots = (5 * 10 * 48 - 1) / np.sqrt(26 * 101)
+    assert measure(first, second, "printed_root") == pytest.approx(roots)
+
+
+@pytest.mark.parametrize("kind", ["printed_sum", "printed_root"])
+def test_the_printed_equations_are_not_one_on_identical_gradients(kind):
+    same = np.array([[[0.3, 0.4], [0.0, 0.1]]])
+    assert abs(measure(same, same, kind) - 1) > 0.5
+    # Nor are they blind to the scale of one side.
+    assert measure(2 * same, same, kind) == pytest.approx(2 * measure(same, same, kind))
+
+
+@pytest.mark.parametrize("core", [Elman, GRU, LSTM, S4D, MinGRU, MinLSTM, LRU])
+@pytest.mark.parametrize("memory_budget", [0, 10_000, 2**29])
+def test_streamed_and_whole_agree(core, memory_budget, generator):
+    module = core(3, 6, generator=generator).double()
+    vectors = torch.randn(8, 9, 3, generator=generator, dtype=torch.float64)
+    both = module.project(vectors).split(4)
+    found = compare_jacobians(module, *both, 2, 8, memory_budget=memory_budget)
+    sides = [jacobian(module, gates, 2, 8) for gates in both]
+    for kind in KINDS:
+        np.testing.assert_allclose(found.similarity(kind), similarity(*sides, kind), rtol=1e-10)
+    for side, rank in zip(sides, (found.first_rank, found.second_rank), strict=True):
+        np.testing.assert_allclose(rank, effective_rank(side), rtol=1e-9)
+    apart = [module.recur(gates[:, :8])[0][:, -1].detach() for gates in both]
+    np.testing.assert_allclose(found.distance, (apart[0] - apart[1]).norm(dim=1).numpy())
+
+
+def test_other_kinds_and_sides_that_differ_in_shape_are_refused(generator):
+    core = GRU(3, 4, generator=generator)
+    gates = core.project(torch.zeros(2, 5, 3)).detach()
+    with pytest.raises(ConfigError, match="no similarity 'cosine'"):
+        compare_jacobians(core, gates, gates, 1, 3).similarity("cosine")
+    with pytest.raises(ConfigError, match="equally many sequences"):
+        compare_jacobians(core, gates, gates[:1], 1, 3)

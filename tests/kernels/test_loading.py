@@ -1,4 +1,4 @@
-"""Whether there are kernels, why not, and that nothing else depends on it."""
+"""Whether there are kernels, why not, what computes here, and what outside settings decide it."""
 
 import os
 import subprocess
@@ -10,13 +10,15 @@ import pytest
 import torch
 
 from pernn.errors import MachineError
-from pernn.kernels import describe_kernels, find_kernels, loading, without_kernels
-from pernn.kernels.compilation import (
-    CompilationError,
-    cache_directory,
-    choose_recipe,
-    find_library,
+from pernn.kernels import (
+    describe_arithmetic,
+    describe_kernels,
+    find_kernels,
+    loading,
+    without_kernels,
 )
+from pernn.kernels.compilation import cache_directory, choose_target
+from pernn.lab.runs import describe_environment
 
 
 @pytest.fixture
@@ -25,18 +27,13 @@ def undecided(monkeypatch):
     monkeypatch.setattr(loading, "_decide", cache(loading._decide.__wrapped__))
 
 
-def test_they_are_found_once_and_described():
-    kernels = find_kernels()
-    assert kernels is find_kernels()
-    if kernels is None:
+def test_they_are_found_once_and_can_be_left_out_for_a_while():
+    before = find_kernels()
+    if before is None:
         assert describe_kernels().startswith("torch (")
     else:
-        assert describe_kernels().startswith(f"compiled ({kernels.path.stem}")
-        assert kernels.path.parent == cache_directory()
-
-
-def test_they_can_be_left_out_for_a_while():
-    before = find_kernels()
+        assert describe_kernels().startswith(f"compiled ({before.path.stem}")
+        assert before.path.parent == cache_directory()
     with without_kernels():
         assert find_kernels() is None
         assert describe_kernels().startswith("torch")
@@ -69,28 +66,6 @@ def test_without_a_compiler_there_are_none_and_training_says_so_once(monkeypatch
     ]
 
 
-def test_what_the_compiler_says_is_one_line(tmp_path, monkeypatch):
-    compiler = tmp_path / "cxx"
-    compiler.write_text(
-        '#!/bin/sh\n[ "$1" = --version ] && exec echo 1\n'
-        "echo some.cpp: fatal error: no such header >&2\nexit 1\n"
-    )
-    compiler.chmod(0o755)
-    monkeypatch.setenv("CXX", str(compiler))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.raises(CompilationError) as caught:
-        find_library(choose_recipe())
-    assert str(caught.value) == f"{compiler} failed: some.cpp: fatal error: no such header"
-    assert [path.name for path in (tmp_path / "pernn").iterdir()] == [".lock"]
-
-
-def test_a_cache_that_cannot_be_written_is_named(tmp_path, monkeypatch):
-    (tmp_path / "pernn").write_text("a file, not a folder")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.raises(CompilationError, match=r"File exists: .*pernn"):
-        find_library(choose_recipe())
-
-
 @pytest.mark.usefixtures("undecided")
 def test_without_a_home_sources_or_setuptools_there_are_none(monkeypatch):
     monkeypatch.delenv("PERNN_KERNELS", raising=False)
@@ -99,22 +74,6 @@ def test_without_a_home_sources_or_setuptools_there_are_none(monkeypatch):
         monkeypatch.setattr(loading, "_decide", cache(loading._decide.__wrapped__))
         assert find_kernels() is None
         assert describe_kernels() == f"torch ({raised})"
-
-
-def test_windows_has_none(monkeypatch):
-    monkeypatch.setattr(sys, "platform", "win32")
-    with pytest.raises(CompilationError, match="not compiled on Windows"):
-        choose_recipe()
-
-
-def test_another_compiler_flag_or_source_is_another_library(monkeypatch, tmp_path):
-    recipe = choose_recipe()
-    names = {recipe.digest(), type(recipe)(recipe.compiler, (*recipe.flags, "-g")).digest()}
-    for name in ("one.cpp", "two.h"):
-        (tmp_path / name).write_text("int one;\n")
-        monkeypatch.setattr("pernn.kernels.compilation.SOURCES", tmp_path)
-        names.add(recipe.digest())
-    assert len(names) == 4
 
 
 def test_importing_the_modules_compiles_nothing(tmp_path):
@@ -143,3 +102,28 @@ def test_ids_beyond_the_table_are_refused():
             torch.zeros(1, 4), None, torch.tensor([4]), 1.0, True, torch.zeros(1),
             torch.zeros(1, dtype=torch.bool),
         )  # fmt: skip
+
+
+def test_one_line_says_what_computes():
+    kernels, capability = find_kernels(), torch.backends.cpu.get_cpu_capability()
+    said = describe_arithmetic()
+    assert said.count("\n") == 0
+    if kernels is not None:
+        assert kernels.instructions in ("AMX", capability) or choose_target()
+        assert f"compiled kernels (PyTorch: {capability}" in said
+        assert (1 in kernels.product_parts) == said.startswith("AMX")
+    with without_kernels():
+        assert f"no compiled kernels (PyTorch: {capability}" in describe_arithmetic()
+        assert describe_kernels() in describe_arithmetic()
+
+
+def test_a_run_records_the_variables_that_change_bits(monkeypatch):
+    for name in loading.VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    assert describe_environment(torch.device("cpu"))["variables"] == {}
+    monkeypatch.setenv("MKL_CBWR", "COMPATIBLE")
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
+    found = describe_environment(torch.device("cpu"))
+    assert found["variables"] == {"MKL_CBWR": "COMPATIBLE", "ONEDNN_MAX_CPU_ISA": "AVX2"}
+    assert found["arithmetic"] == describe_arithmetic()
+    assert "oneDNN: at most AVX2" in found["arithmetic"]

@@ -35,23 +35,14 @@ class RefusedError(AssertionError):
 
 
 class StandIn(TorchDispatchMode):
-    """Refuses what does not go on a GPU; numbers that are fetched outside of it are zeros.
-
-    Args:
-        factors: Types that factors of products may have in a recording.
-        device: What stands for the GPU.
-
-    Attributes:
-        recorded: Names of the operations that were let through in a recording.
-        is_steady: Whether everything is set up, so that copies to the device must not wait.
-    """
+    """Refuses what does not go on a GPU; numbers that are fetched outside of it are zeros."""
 
     def __init__(self, factors: set[torch.dtype], device: torch.device = META) -> None:
         super().__init__()
-        self.device = device
-        self.factors, self.recorded = factors, list[str]()
-        self.is_steady = False
-        self._pinned: list[Tensor] = []
+        self.device, self.factors = device, factors  # types of products' factors in a recording
+        self.recorded = list[str]()  # operations that were let through in one
+        self.is_steady = False  # all is set up: copies to the device must not wait
+        self.pinned: list[Tensor] = []
         self._is_recording = False
 
     @contextmanager
@@ -63,22 +54,7 @@ class StandIn(TorchDispatchMode):
         finally:
             self._is_recording = False
 
-    def make_pin(self) -> Callable[[Tensor], Tensor]:
-        """Return what stands for `Tensor.pin_memory`."""
-
-        def pin(tensor: Tensor) -> Tensor:
-            self._pinned.append(tensor.clone())
-            return self._pinned[-1]
-
-        return pin
-
-    def __torch_dispatch__(
-        self,
-        func: torch._ops.OpOverload,
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None) -> Any:
         kwargs = kwargs or {}
         name = func.overloadpacket.__name__
         given = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
@@ -91,10 +67,8 @@ class StandIn(TorchDispatchMode):
         if self.is_steady:
             self._check_copy(name, args, kwargs)
         if name == "_fused_adam_":
-            _check_adam(given)
-            found = None
-        else:
-            found = func(*args, **kwargs)
+            assert {(one.device, one.dtype) for one in given} == {(META, torch.float32)}
+        found = None if name == "_fused_adam_" else func(*args, **kwargs)
         if self._is_recording:
             self._check_made(name, found)
         return found
@@ -135,7 +109,7 @@ class StandIn(TorchDispatchMode):
             source, at_once = args[1], len(args) > 2 and args[2]
         if source is None or source.device == self.device:
             return
-        if not (at_once and any(source is one for one in self._pinned)):
+        if not (at_once and any(source is one for one in self.pinned)):
             raise RefusedError(f"{name}: copies from memory that is not pinned, or waits for it")
 
     def _fetched(self, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -148,27 +122,14 @@ class StandIn(TorchDispatchMode):
         return None
 
 
-def _check_adam(given: Sequence[Tensor]) -> None:
-    assert all(tensor.device == META for tensor in given)
-    assert {tensor.dtype for tensor in given} == {torch.float32}
-
-
 class Autocast(TorchFunctionMode):
     """What `torch.autocast` does on CUDA to the products that we use; `meta` has none."""
 
     NAMES = ("linear", "matmul", "__matmul__", "mm", "bmm", "addmm", "baddbmm")
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.dtype: torch.dtype | None = None
+    dtype: torch.dtype | None = None
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
+    def __torch_function__(self, func, types, args=(), kwargs=None) -> Any:
         kwargs = kwargs or {}
         # Neither what is done in place nor what has a place for its result is cast.
         if self.dtype and getattr(func, "__name__", "") in self.NAMES and "out" not in kwargs:
@@ -185,41 +146,31 @@ class Autocast(TorchFunctionMode):
 def stand_in(patch: pytest.MonkeyPatch, factors: set[torch.dtype]) -> Iterator[StandIn]:
     """Put the device in place of a GPU; inside, `meta` has autocast and pinned memory."""
     mode, cast = StandIn(factors), Autocast()
-    real, available, enabled, dtype_of = (
-        torch.autocast,
-        torch.amp.is_autocast_available,
-        torch.is_autocast_enabled,
-        torch.get_autocast_dtype,
-    )
 
     @contextmanager
-    def autocast(
-        kind: str, dtype: torch.dtype | None = None, enabled: bool = True, **options: Any
-    ) -> Iterator[None]:
-        if kind != "meta":
-            with real(kind, dtype, enabled=enabled, **options):
-                yield
-            return
+    def autocast(kind, dtype=None, enabled=True, **options) -> Iterator[None]:
         before, cast.dtype = cast.dtype, (dtype or torch.bfloat16) if enabled else None
         try:
             yield
         finally:
             cast.dtype = before
 
-    patch.setattr(torch, "autocast", autocast)
-    patch.setattr(
-        torch.amp, "is_autocast_available", lambda kind: kind == "meta" or available(kind)
-    )
-    patch.setattr(
-        torch,
-        "is_autocast_enabled",
-        lambda kind="cpu": cast.dtype is not None if kind == "meta" else enabled(kind),
-    )
-    patch.setattr(
-        torch,
-        "get_autocast_dtype",
-        lambda kind: cast.dtype if kind == "meta" else dtype_of(kind),
-    )
-    patch.setattr(Tensor, "pin_memory", mode.make_pin())
+    def on_meta(module: Any, name: str, stand_in: Callable[..., Any]) -> None:
+        real = getattr(module, name)
+
+        def choose(kind="cpu", *args, **kwargs):
+            return (stand_in if kind == "meta" else real)(kind, *args, **kwargs)
+
+        patch.setattr(module, name, choose)
+
+    def pin(tensor: Tensor) -> Tensor:
+        mode.pinned.append(tensor.clone())
+        return mode.pinned[-1]
+
+    on_meta(torch, "autocast", autocast)
+    on_meta(torch.amp, "is_autocast_available", lambda kind: True)
+    on_meta(torch, "is_autocast_enabled", lambda kind: cast.dtype is not None)
+    on_meta(torch, "get_autocast_dtype", lambda kind: cast.dtype)
+    patch.setattr(Tensor, "pin_memory", pin)
     with cast, mode:
         yield mode

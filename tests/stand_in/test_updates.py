@@ -1,7 +1,6 @@
 """Whole updates and evaluations on a stand-in for a GPU: nothing in them that a GPU refuses."""
 
 import itertools
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from pernn.lab.runs import RunSpec, build
 from pernn.lab.training import TrainState, evaluate
 from pernn.lab.training.update import RecordedUpdate
 from pernn.models import PositionEncodedRNN
-from stand_in.device import META, RefusedError, StandIn, stand_in
+from stand_in.device import META, RefusedError, stand_in
 
 pytestmark = pytest.mark.filterwarnings("ignore:for .*copying from a non-meta parameter")
 CORES = ("elman", "gru", "lstm", "s4d")
@@ -50,21 +49,6 @@ def make_spec(core, encoding, task, precision, **training):
     )
 
 
-def make_capture(mode: StandIn) -> Callable[[Callable[[], None]], Callable[[], None]]:
-    """Record as a CUDA graph does: what libraries and caches set up comes first."""
-
-    def capture(run):
-        run()
-
-        def repeat():
-            with mode.recording():
-                run()
-
-        return repeat
-
-    return capture
-
-
 def factors_of(spec: RunSpec) -> set[torch.dtype]:
     """Return what types factors may have; of S4D only the linear maps round."""
     factors = {torch.bfloat16 if spec.training.precision == "bf16" else torch.float32}
@@ -75,8 +59,14 @@ def update_and_evaluate(patch: pytest.MonkeyPatch, spec: RunSpec) -> list[str]:
     """Train two updates, go through a checkpoint, evaluate; return what was recorded."""
     trial = build(spec, META)
     with stand_in(patch, factors_of(spec)) as mode:
+
+        def capture(run):
+            """Record as a CUDA graph does: what libraries and caches set up comes first."""
+            run()
+            return mode.recording()(run)
+
         state = TrainState.fresh(trial.model, trial.preset)
-        update = RecordedUpdate(state, spec.training, trial.preset, META, make_capture(mode))
+        update = RecordedUpdate(state, spec.training, trial.preset, META, capture)
         for step in range(2):
             update(trial.stream.train(step, spec.training.batch_size))
             mode.is_steady = True

@@ -1,20 +1,32 @@
-"""Measures of how a state holds tokens: magnitudes, subspaces, tolerance of noise."""
+"""Measures of how a state holds tokens, and linear reading of it."""
 
 import copy
 from typing import TypeVar
 
+import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
 from pernn.cores import Recurrence
-from pernn.errors import ConfigError
+from pernn.errors import ConfigError, MachineError, install_command
+from pernn.randomness import RandomStream, Split, uniform
 
-from .fallback import batch_axes, flatten_state, refuse_inference
-from .linearisation import Gates, exact_products, exponents_of
+from .jacobians import (
+    Gates,
+    batch_axes,
+    exact_products,
+    exponents_of,
+    flatten_state,
+    refuse_inference,
+)
 
 Network = TypeVar("Network", bound=nn.Module)
+JITTER = 1e-6
+"""Noise on a state, as a share of its spread: discriminants divide by what does not tell labels."""
+LEAST = JITTER / 100
+"""Directions with less spread than this share of the largest are left out."""
 
 
 def latent_states(core: Recurrence, gates: Gates) -> Float[Tensor, "batch time state"]:
@@ -143,3 +155,37 @@ def perturb(network: Network, share: float, generator: torch.Generator) -> Netwo
             noise = torch.randn(weight.shape, generator=generator).to(weight)
             weight.add_(share * weight.square().mean().sqrt() * noise)
     return noisy
+
+
+def read_linearly(
+    states: Float[np.ndarray, "samples state"], labels: Int64[np.ndarray, " samples"]
+) -> Bool[np.ndarray, " samples"]:
+    """Tell which samples' labels linear discriminants read from their states.
+
+    Each half of the samples, in their order, is judged by the discriminants of the other half.
+
+    Args:
+        states: One per sample.
+        labels: What is to be read; a class that is in one half only counts as not read.
+
+    Raises:
+        ValueError: If a half has no more samples than labels, or a state is not finite.
+        MachineError: If scikit-learn is not installed.
+    """
+    try:
+        from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+        from sklearn.model_selection import KFold, cross_val_predict
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        raise MachineError(
+            f"linear probes need scikit-learn: {install_command('probes')}"
+        ) from None
+    words = RandomStream(0, "read_linearly", Split.ANALYSIS).words(0, states.size)
+    noise = (uniform(words) - 0.5).reshape(states.shape)
+    noisy = states + JITTER * states.std(axis=0, dtype=np.float64) * noise
+    # With one thread the sums have one order.
+    with threadpool_limits(1, "blas"):
+        probe = LinearDiscriminantAnalysis(tol=LEAST)
+        read = cross_val_predict(probe, noisy, labels, cv=KFold(2))
+    right: np.ndarray = read == labels
+    return right

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int64
+from jaxtyping import Float64, Int64
 
 from pernn.errors import ConfigError
 
@@ -75,9 +75,16 @@ def recall_errors(
     is_asked = targets >= 0
     if not is_asked.any():
         raise ConfigError("recall errors: nothing is asked for, all targets are below 0")
+    # Steps that each answer may belong to.
+    fits = ((inputs[:, :, None] == targets[:, None, :]) | ~is_asked[:, None, :]).all(axis=0)
+    if not fits.any(axis=0).all():
+        raise ConfigError(
+            "recall errors need answers that are tokens of the input, each from the same step in "
+            "every sequence, as in reversing and copying"
+        )
     sequences, places = np.nonzero((answers != targets) & is_asked)
     rows, right = inputs[sequences], targets[sequences, places]
-    fits = asked_steps(inputs, targets)[:, places]
+    fits = fits[:, places]
     if (fits.sum(axis=0) > 1).any():
         raise ConfigError(
             f"recall errors: {len(inputs)} sequences do not tell which step an answer belongs to, "
@@ -95,21 +102,3 @@ def recall_errors(
     expected[0] = len(rows) - expected.sum()
     counts = np.bincount(nearest % length, minlength=length)
     return RecallErrors(int(is_asked.sum()), counts, expected)
-
-
-def asked_steps(
-    inputs: Int64[np.ndarray, "batch time"], targets: Int64[np.ndarray, "batch answers"]
-) -> Bool[np.ndarray, "time answers"]:
-    """Return which steps of the input each answer may belong to.
-
-    Raises:
-        ConfigError: If no step does in every sequence.
-    """
-    told = targets[:, None, :]
-    fits: np.ndarray = ((inputs[:, :, None] == told) | (told < 0)).all(axis=0)
-    if not fits.any(axis=0).all():
-        raise ConfigError(
-            "recall errors need answers that are tokens of the input, each from the same step in "
-            "every sequence, as in reversing and copying"
-        )
-    return fits

@@ -10,11 +10,15 @@ from pernn.lazy import exports
 
 if TYPE_CHECKING:
     from .loading import (
+        MAX_HIDDEN as MAX_HIDDEN,
         Kernels as Kernels,
+        UsualNetwork as UsualNetwork,
         describe_arithmetic as describe_arithmetic,
         describe_kernels as describe_kernels,
         find_kernels as find_kernels,
+        has_whole_updates as has_whole_updates,
         set_variables as set_variables,
+        whole_updates as whole_updates,
         without_kernels as without_kernels,
     )
     from .products import (
@@ -27,12 +31,6 @@ if TYPE_CHECKING:
         rounding_products as rounding_products,
         rounds_products as rounds_products,
         without_autocast as without_autocast,
-    )
-    from .updates import (
-        MAX_HIDDEN as MAX_HIDDEN,
-        UsualNetwork as UsualNetwork,
-        has_whole_updates as has_whole_updates,
-        whole_updates as whole_updates,
     )
 
 __getattr__ = exports(__name__)

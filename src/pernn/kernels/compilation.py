@@ -36,12 +36,7 @@ class CompilationError(RuntimeError):
 
 
 class Recipe(NamedTuple):
-    """All that decides the library.
-
-    Attributes:
-        compiler: Path of the compiler, or of what calls it, as ccache does, with its words.
-        flags: What it is told, but for files.
-    """
+    """All that decides the library: compiler, or what calls it, and flags."""
 
     compiler: tuple[str, ...]
     flags: tuple[str, ...]
@@ -50,10 +45,6 @@ class Recipe(NamedTuple):
         """Name the library: another for another source, flag, compiler or PyTorch.
 
         Where the compiler looks at the processor by itself, another processor is another library.
-
-        Raises:
-            CompilationError: If the compiler does not answer.
-            OSError: If there are no sources.
         """
         version = _run(" ".join(self.compiler), *self.compiler, "--version")
         parts = [torch.__version__, version, *self.flags]
@@ -67,11 +58,7 @@ class Recipe(NamedTuple):
 
 
 def choose_recipe() -> Recipe:
-    """Find the compiler and this processor's instructions.
-
-    Raises:
-        CompilationError: If there is no compiler.
-    """
+    """Find the compiler and this processor's instructions."""
     if sys.platform == "win32":
         raise CompilationError("kernels are not compiled on Windows")
     named, *words = os.environ.get("CXX", "").split() or [""]
@@ -102,11 +89,7 @@ def cache_directory() -> Path:
 
 
 def find_library(recipe: Recipe) -> Path:
-    """Return a recipe's library, compiled now if there is no sound one.
-
-    Raises:
-        CompilationError: If it cannot be compiled or kept.
-    """
+    """Return a recipe's library, compiled now if there is no sound one."""
     # Windows has none, and no recipe.
     import fcntl
 
@@ -163,13 +146,7 @@ def _make_private(folder: Path) -> None:
 
 
 def compile_library(recipe: Recipe, path: Path) -> None:
-    """Compile a library, try it, and move it into place.
-
-    Raises:
-        CompilationError: If the compiler fails, or what it made.
-        ImportError: If setuptools is not installed.
-        OSError: If it cannot be kept.
-    """
+    """Compile a library, try it, and move it into place."""
     # Takes a second, and needs setuptools, which PyTorch does not always bring with it.
     from torch.utils.cpp_extension import include_paths, library_paths
 
@@ -179,21 +156,12 @@ def compile_library(recipe: Recipe, path: Path) -> None:
         whole, made = Path(folder, "whole.cpp"), Path(folder, path.name)
         sources = sorted(SOURCES.glob("*.cpp"))
         whole.write_text("".join(f'#include "{source}"\n' for source in sources))
-        _run(
-            " ".join(recipe.compiler),
-            *recipe.compiler,
-            str(whole),
-            *recipe.flags,
-            "-include",
-            str(SOURCES / "instructions.h"),
-            *(f"-I{one}" for one in include_paths()),
-            *(f"-L{one}" for one in library_paths()),
-            # Loaded already where this library will be.
-            "-lc10",
-            "-ltorch_cpu",
-            "-o",
-            str(made),
-        )
+        files = [str(whole), "-include", str(SOURCES / "instructions.h"), "-o", str(made)]
+        folders = [f"-I{one}" for one in include_paths()] + [f"-L{one}" for one in library_paths()]
+        # Loaded already where this library will be.
+        libraries = ["-lc10", "-ltorch_cpu"]
+        command = [*recipe.compiler, *files, *recipe.flags, *folders, *libraries]
+        _run(" ".join(recipe.compiler), *command)
         try_out(made)
         with made.open("ab") as file:
             file.write(hashlib.sha256(made.read_bytes()).digest())
@@ -202,11 +170,7 @@ def compile_library(recipe: Recipe, path: Path) -> None:
 
 
 def try_out(library: Path) -> None:
-    """Load a library in a child process, and compute with it.
-
-    Raises:
-        CompilationError: If the child does not survive.
-    """
+    """Load a library in a child process, and compute with it."""
     # From where nobody else can put a module named torch.
     _run("the compiled library", sys.executable, "-c", PROBE, str(library), folder=library.parent)
 

@@ -34,10 +34,8 @@ _rounds = ContextVar("_rounds", default=False)
 def rounding_products(*, rounds: bool) -> Iterator[None]:
     """Switch the rounding of float32 products' factors to bfloat16.
 
-    Sums stay float32. It holds for this thread, and with it for backward passes on the CPU.
-
-    Args:
-        rounds: False computes exactly within a block that rounds, whatever autocast says.
+    Sums stay float32. It holds for this thread, and with it for backward passes on the CPU. Off, it
+    computes exactly within a block that rounds, whatever autocast says.
     """
     token = _rounds.set(rounds)
     try:
@@ -49,12 +47,9 @@ def rounding_products(*, rounds: bool) -> Iterator[None]:
 
 @contextmanager
 def library_products(*, tf32: bool) -> Iterator[None]:
-    """Keep the libraries' float32 products from rounding, then restore settings.
+    """Keep the libraries' float32 products from rounding, but for CUDA's TensorFloat-32.
 
-    Whatever the caller has set: which of them round, and on which processor, nobody can tell.
-
-    Args:
-        tf32: Whether CUDA may use TensorFloat-32.
+    Whatever the caller has set, and then restored: which of them round where, nobody can tell.
     """
     matmul: Any = torch.backends.cuda.matmul
     cudnn: Any = torch.backends.cudnn
@@ -139,21 +134,16 @@ def product(
 ) -> Float[Tensor, "rows columns"]:
     """Multiply two matrices, outside of autograd.
 
-    Args:
-        left: Its rows or its columns lie in one piece.
-        right: Likewise.
-        out: Where the result goes; a new tensor if absent.
-        add: Whether to add to what is there.
-        rounds: Whether factors are rounded; as here and now if absent. A backward pass does what
-            its forward pass did.
+    Rows or columns of each lie in one piece. The result goes to `out`, or is added to it. Factors
+    are rounded as here and now unless `rounds` says it: a backward pass does what its forward did.
     """
     if out is None:
         out = left.new_empty(len(left), right.shape[1])
     if rounds is None:
         rounds = _rounds_factors(left)
-    kernels, parts = _units_for(left, right, out, rounds=rounds)
+    kernels = _kernels_for(left, right, out, rounds=rounds)
     if kernels is not None:
-        kernels.operators.matmul(out, left, right, parts, add)
+        kernels.operators.matmul(out, left, right, 1 if rounds else 3, add)
         return out
     if rounds:
         left, right = rounded(left), rounded(right)
@@ -175,7 +165,7 @@ def linear(
     """
     rows = inputs.reshape(-1, inputs.shape[-1])
     rounds = _rounds_factors(rows)
-    if not rounds and _units_for(rows, weight.t(), None, rounds=False)[0] is None:
+    if not rounds and _kernels_for(rows, weight.t(), None, rounds=False) is None:
         return F.linear(inputs, weight, bias)
     if is_transformed(rows, weight):
         if rounds:
@@ -224,23 +214,19 @@ def _rounds_factors(factor: Tensor) -> bool:
     return on_cpu and rounds_products(factor.device)
 
 
-def _units_for(
+def _kernels_for(
     left: Tensor, right: Tensor, out: Tensor | None, *, rounds: bool
-) -> tuple[Kernels | None, int]:
-    """Return the kernels if they should do a product, and the parts of each number."""
+) -> Kernels | None:
+    """Return the kernels if they should do a product."""
     parts = 1 if rounds else 3
-    if torch.compiler.is_compiling():
-        return None, parts
-    least = LEAST[parts]
     fits = (
-        min(len(left), right.shape[1]) >= least
+        not torch.compiler.is_compiling()
+        and min(len(left), right.shape[1]) >= LEAST[parts]
         and right.shape[0] >= LEAST_DEPTH
         and left.device.type == "cpu"
         and left.dtype == right.dtype == torch.float32
         and (out is None or (out.dtype == torch.float32 and out.stride(1) == 1))
         and all(1 in (side.stride(0), side.stride(1)) for side in (left, right))
     )
-    if not fits:
-        return None, parts
-    kernels = find_kernels()
-    return (kernels if kernels is not None and parts in kernels.product_parts else None), parts
+    kernels = find_kernels() if fits else None
+    return kernels if kernels is not None and parts in kernels.product_parts else None
