@@ -3,8 +3,7 @@
 import time
 
 from pernn.lab.runners import Limits
-from pernn.lab.runners.runner import make_request, run_request
-from pernn.lab.runners.schedule import MAX_DEATHS, Schedule, drive
+from pernn.lab.runners.schedule import MAX_DEATHS, Schedule, drive, make_request, run_request
 from pernn.lab.runs import execute
 from pernn.lab.store import RunDirectory, lease, read_status
 from runners.test_runners import LONG, SPEC, SPECS, Ear

@@ -22,8 +22,8 @@ from pernn.lab.store import (
     load_sweep,
     read_status,
     read_statuses,
+    run_directory,
     save_sweep,
-    status,
 )
 from pernn.lab.store.files import FORMAT, checksum
 from pernn.lab.trials import gather
@@ -225,9 +225,9 @@ def test_a_look_reads_only_the_results_that_are_new(tmp_path, monkeypatch):
     before = read_statuses(tmp_path, [first, second])
     (RunDirectory(tmp_path, second).path / "result.json").unlink()
     read: list[str] = []
-    look = status.read_status
+    look = run_directory.read_status
     monkeypatch.setattr(
-        status, "read_status", lambda root, run: read.append(run) or look(root, run)
+        run_directory, "read_status", lambda root, run: read.append(run) or look(root, run)
     )
     found = read_statuses(tmp_path, [first, second, other], before)
     assert read == [second, other]

@@ -198,7 +198,11 @@ class Registry(Generic[C]):
             MachineError: If own parts are off and this one is not loaded.
         """
         try:
-            found = import_named(kind) if ":" in kind else self._import(kind)
+            if ":" in kind or kind in self.builtin:
+                found = import_named(self.builtin.get(kind, kind))
+            else:
+                point = installed(self.group).get(kind)
+                found = None if point is None else point.load()
         except MachineError:
             raise
         except (Exception, SystemExit) as error:
@@ -219,12 +223,6 @@ class Registry(Generic[C]):
         if missing := ", ".join(sorted(getattr(found, "__abstractmethods__", ()))):
             raise ConfigError(f"{self.group}: {kind!r} must define {missing}")
         return _named(found, kind)
-
-    def _import(self, kind: str) -> Any:
-        if kind in self.builtin:
-            return import_place(self.builtin[kind])
-        point = installed(self.group).get(kind)
-        return None if point is None else point.load()
 
     def validate(self, value: Any) -> C:
         """Return the config of a kind, a table or a config.
@@ -471,19 +469,13 @@ def _is_current(folder: str) -> bool:
     return False
 
 
-def import_place(place: str) -> Any:
-    """Import what stands at `package.module:name`."""
-    module, _, name = place.partition(":")
-    return attrgetter(name)(import_module(module))
-
-
 def import_named(place: str) -> Any:
-    """Import what data name, or only find it if parts are off."""
+    """Import `package.module:name`, which data name, or only find it if parts are off."""
     module, _, name = place.partition(":")
     is_ours = module.partition(".")[0] == __name__.partition(".")[0]
     own = map(str.strip, os.environ.get(VARIABLE, "").split(","))
     if _importing.get() or is_ours or module in own:
-        return import_place(place)
+        return attrgetter(name)(import_module(module))
     # A module's own `__getattr__` could import more.
     keys, loaded = name.split("."), sys.modules.get(module)
     found = reduce(lambda one, key: getattr_static(one, key, None), keys, loaded)

@@ -37,7 +37,7 @@ from pernn.lab.store import (
     write_atomically,
 )
 from pernn.lab.sweeps import Plan, plan_again, report_of, restrict
-from pernn.lab.trials import Trial, find_published, read_published
+from pernn.lab.trials import find_published, read_published
 
 Watch = Callable[[Iterable[Report], int], Iterable[Report]]
 """What is called with reports and their number, and hands them on, to show progress."""
@@ -59,20 +59,10 @@ def make_study(
     """Write one page of all sweeps, local ones first.
 
     Of more than a hundred it shows those that judge the experiments' claims, and names the others.
-
-    Args:
-        root: Results directory; it need not exist.
-        path: Where the page goes.
-        complain: Told of each damaged run and each sweep of an unknown experiment; left out.
-        folder: Published trials, which count as finished; `None` to count none.
-        jobs: Processes that draw.
-        watch: Called with the reports and their number; hands each on once it is drawn.
+    What is damaged or of an unknown experiment is left out with a complaint.
 
     Returns:
         The number of sweeps on the page.
-
-    Raises:
-        StoreError: If the page cannot be written.
     """
     with gc_paused():
         found = _readers(root, folder, complain)
@@ -152,26 +142,10 @@ def rebuild(
 ) -> list[Path]:
     """Write the reports of published sweeps, and the pages about all.
 
-    Equal trials give equal bytes, with the same versions of NumPy, SciPy and matplotlib.
-
-    Args:
-        folder: Published trials.
-        target: Where the pages go, a folder per sweep; its `report.md` and `pace.md` are filled if
-            they are there, and `predicted.md` made of its `expectations.json`.
-        complain: Told of a sweep that cannot be reported, and of trials that its grid lacks.
-        pages: Further pages whose marks are filled, as the replication report's are.
-        jobs: Processes that draw.
-        watch: Called with the reports and their number; hands each on before it is written.
-
-    Returns:
-        The page of each sweep, the page of all, the replication report, the expectations and the
-        further pages.
-
-    Raises:
-        ConfigError: If nothing is published there, or the expectations are malformed.
-        CorruptError: If a file is damaged.
-        MachineError: If pyarrow is missing.
-        StoreError: If a file cannot be written.
+    Equal trials give equal bytes, with the same versions of NumPy, SciPy and matplotlib. In the
+    target is a folder per sweep; its `report.md` and `pace.md` are filled if they are there, like
+    the further pages, and `predicted.md` is made of its `expectations.json`. `watch` is given the
+    reports and their number, and hands each on before it is written.
     """
     own = [target / PAGE] if (target / PAGE).exists() else []
     for page in (*own, *pages):
@@ -196,15 +170,7 @@ def rebuild(
 
 
 def write_pace(reports: Sequence[Report], target: Path) -> list[Path]:
-    """Fill the page on pace, if there, and draw its figure.
-
-    Args:
-        reports: Those of all published sweeps.
-        target: Folder of the pages.
-
-    Raises:
-        StoreError: If a file cannot be written.
-    """
+    """Fill the page on pace, if there, and draw its figure."""
     page = target / PACE
     if not page.exists():
         return []
@@ -215,17 +181,7 @@ def write_pace(reports: Sequence[Report], target: Path) -> list[Path]:
 
 
 def read_reports(folder: Path, complain: Callable[[str], None]) -> list[Report]:
-    """Return the report of every published sweep.
-
-    Args:
-        folder: Published trials.
-        complain: Told of a sweep whose experiment is not here, and of trials that its grid lacks.
-
-    Raises:
-        ConfigError: If nothing is published there.
-        CorruptError: If a file is damaged.
-        MachineError: If pyarrow is missing.
-    """
+    """Return the report of every published sweep."""
     paths = list_publications(folder)
     if not paths:
         raise ConfigError(f"no published trials: {where_published(folder)}; see `pernn publish`")
@@ -298,13 +254,10 @@ def _draw(
         raise KeyboardInterrupt
     root, folder, name, formats = asked
     plan = _readers(root, folder, _ignore)[name]()
-
-    def find(runs: Iterable[str]) -> dict[str, Trial]:
-        # In the order of the grid, as the reports that are not read again.
-        return restrict(find_published(folder, runs, _ignore), runs)
-
     with gc_paused():
-        report = report_of(root, plan.taking(find, root), _ignore, formats)
+        # In the order of the grid, as the reports that are not read again.
+        plan = plan.taking(lambda runs: restrict(find_published(folder, runs, _ignore), runs), root)
+        report = report_of(root, plan, _ignore, formats)
         return report.figure, report.further
 
 

@@ -144,16 +144,7 @@ class Trial:
 
 
 def read_trial(root: Path, run: str, on_warning: OnWarning | None = None) -> Trial | None:
-    """Return a trial of a results directory, or `None` if unfinished.
-
-    Args:
-        root: Results directory.
-        run: Its fingerprint.
-        on_warning: Called if its machine or its curve is damaged, which then counts as unknown.
-
-    Raises:
-        CorruptError: If result or spec are damaged, or anything is and nobody is warned.
-    """
+    """Return a trial of a results directory, or `None` if unfinished."""
     directory = RunDirectory(root, run)
     result = directory.read_result()
     # An unfinished run is no trial, whatever became of its spec.
@@ -174,17 +165,7 @@ def gather(
     published: Mapping[str, Trial] | None = None,
     on_warning: OnWarning | None = None,
 ) -> list[Trial]:
-    """Return the finished ones of some runs, those that ran here first.
-
-    Args:
-        root: Results directory.
-        runs: Which, in their order.
-        published: Trials that count where they are not finished here.
-        on_warning: Called for each damaged trial, which is left out.
-
-    Raises:
-        CorruptError: If a trial is damaged and nobody is warned.
-    """
+    """Return the finished ones of some runs, those that ran here first."""
     found: dict[str, Trial] = {}
     known: dict[str, Any] = {}
     with gc_paused():
@@ -204,17 +185,7 @@ def _sharing(one: Trial, known: dict[str, Any], **more: Any) -> Trial:
 
 
 def read_published(folder: Path, runs: Iterable[str] | None = None) -> list[Trial]:
-    """Return published trials, each once, those of the first file first.
-
-    Args:
-        folder: Where the files are.
-        runs: Only these; all if absent.
-
-    Raises:
-        CorruptError: If a file is damaged.
-        MachineError: If pyarrow is missing.
-        VersionError: If a newer pernn wrote one.
-    """
+    """Return published trials, each once, those of the first file first."""
     wanted = None if runs is None else set(runs)
     found: dict[str, Trial] = {}
     for path in list_publications(folder):
@@ -227,13 +198,7 @@ def read_published(folder: Path, runs: Iterable[str] | None = None) -> list[Tria
 def find_published(
     folder: Path | None, runs: Iterable[str] | None, on_warning: OnWarning
 ) -> dict[str, Trial]:
-    """Return those of some runs that are published, by name.
-
-    Args:
-        folder: Where the files are; `None` if nothing published counts.
-        runs: Which runs; all if absent.
-        on_warning: Called with the reason if nothing could be told.
-    """
+    """Return those of some runs that are published, by name."""
     if folder is None or not list_publications(folder):
         return {}
     try:
@@ -271,11 +236,6 @@ def publish(root: Path, sweep: Sweep, folder: Path) -> Publication:
         root: Results directory; the sweep itself need not be in it, as trials are known by specs.
         sweep: What is published.
         folder: Where the files of all sweeps are; made if it is missing.
-
-    Raises:
-        CorruptError: If the file is damaged, or is that of another sweep.
-        MachineError: If pyarrow is missing.
-        StoreError: If a file cannot be read or written.
     """
     path = folder / f"{sweep.name}{ENDING}"
     load_pyarrow()
@@ -382,12 +342,6 @@ def updates_to(
     Training accuracy is that of fresh batches, so it is no memory of them. Nothing is smoothed: the
     first crossing counts, even where a noisy curve falls below again. What is reached by the first
     point counts as reached there; docs/decisions/0030-updates-to-a-level.md has the reasons.
-
-    Args:
-        level: In the accuracies' unit.
-        updates: Positive and rising.
-        accuracies: One per update.
-        cap: Updates of the whole training.
     """
     points = list(zip(updates, accuracies, strict=True))
     if points and points[0][1] >= level:
@@ -410,17 +364,6 @@ def unroll(records: Iterable[Row], table: str | None) -> list[Row]:
 
     What a row's columns do not name stays as the whole trial has it; a metric that they do name is
     the row's own.
-
-    Args:
-        records: Finished trials, as `Trial.row` has them.
-        table: Name of the table; `None` leaves the trials as they are.
-
-    Returns:
-        The rows of the first trial, those of the second …; none of a trial without that table.
-
-    Raises:
-        CorruptError: If a column bears the name of a setting or of the run. What columns hold was
-            checked when the result was read.
     """
     if table is None:
         return list(records)
@@ -440,11 +383,7 @@ def unroll(records: Iterable[Row], table: str | None) -> list[Row]:
 
 
 def require_table(records: Sequence[Row], table: str) -> None:
-    """Refuse a table that no trial has.
-
-    Raises:
-        ConfigError: If there are trials, but none of them has it.
-    """
+    """Refuse a table that no trial has."""
     known = sorted({name for record in records for name in record.get("tables", {})})
     if records and table not in known:
         hint = suggestion(table, known)
@@ -457,15 +396,8 @@ def lines_of(trials: Iterable[Trial], num_points: int | None = None) -> "pd.Data
     """Return a row per line of metrics, training before tests.
 
     A million lines are tens of megabytes here, and ten times as much beside their settings: join
-    them a few at a time.
-
-    Args:
-        trials: Finished ones.
-        num_points: If given, at most this many lines of each kind per trial, of thinned curves,
-            evenly spread, the last one among them.
-
-    Returns:
-        Columns `run`, `kind`, `update` and what was measured.
+    them a few at a time. A number of points stands for at most this many lines of each kind per
+    trial, of thinned curves, evenly spread, the last one among them.
     """
     lines = frame_of(
         (one.run, line)
@@ -544,15 +476,11 @@ def to_frame(
     if table is not None:
         require_table(records, table)
     own = [] if sweep is None else [sweep]
-    rows = [
-        {
-            "run": row["run"],
-            "sweeps": ", ".join(dict.fromkeys([*names.get(row["run"], ()), *own])),
-            **row,
-        }
-        for row in unroll(records, table)
-    ]
-    return pd.DataFrame([{k: v for k, v in row.items() if k != "tables"} for row in rows])
+    frame = pd.DataFrame(unroll(records, table))
+    if not frame.empty:
+        sweeps = [", ".join(dict.fromkeys([*names.get(run, ()), *own])) for run in frame["run"]]
+        frame.insert(1, "sweeps", sweeps)
+    return frame.drop(columns="tables", errors="ignore")
 
 
 def _sweeps_of(root: Path) -> dict[str, list[str]]:

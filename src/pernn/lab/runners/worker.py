@@ -19,9 +19,11 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, cast
 
+from pydantic import TypeAdapter
+
 from pernn.lab.store import NUM_BEATS, lease_seconds, refuse_links, storing
 
-from .runner import BEAT, SIGNALS, STOP, TrialEvent, run_request
+from .schedule import BEAT, SIGNALS, STOP, TrialEvent, run_request
 
 LOG = "workers.log"
 START_SECONDS = 120.0
@@ -32,6 +34,7 @@ Requests = SimpleQueue[Content]
 Events = SimpleQueue[tuple["Child", TrialEvent | None]]
 PROGRESS_SECONDS = 0.25
 """Least time between two progress events."""
+_EVENT = TypeAdapter(TrialEvent)
 
 
 class Child:
@@ -65,13 +68,10 @@ class Child:
     def _read(self, lines: TextIOWrapper, events: Events) -> None:
         """Pass on events until its output ends."""
         for line in lines:
-            event = TrialEvent.parse(line)
-            if event is not None:
-                events.put((self, event))
-            elif line.strip() != json.dumps(BEAT):
-                # Cut short by a kill.
-                continue
-            self.heard = time.monotonic()
+            with suppress(ValueError):  # cut short by a kill
+                if json.loads(line) != BEAT:
+                    events.put((self, _EVENT.validate_json(line, strict=True)))
+                self.heard = time.monotonic()
         lines.close()
         events.put((self, None))
 
@@ -98,9 +98,6 @@ def serve(on_stop: Callable[[], None] = lambda: None) -> tuple[Callable[[Content
     """Return a sender to the parent, and its requests up to `STOP`.
 
     Whatever a library prints goes to the log instead.
-
-    Args:
-        on_stop: Called, in a thread, as soon as the parent says to stop or is gone.
     """
     # It is started with -P; a part of one's own may be a file in this folder, but hides nothing.
     sys.path.append("")

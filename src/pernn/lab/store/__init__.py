@@ -46,11 +46,13 @@ from .published import (
     where_published as where_published,
     write_publication as write_publication,
 )
-from .run_directory import RunDirectory as RunDirectory, is_done as is_done, list_runs as list_runs
-from .status import (
+from .run_directory import (
     Progress as Progress,
+    RunDirectory as RunDirectory,
     RunState as RunState,
     RunStatus as RunStatus,
+    is_done as is_done,
+    list_runs as list_runs,
     read_progress as read_progress,
     read_status as read_status,
     read_statuses as read_statuses,

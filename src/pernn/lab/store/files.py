@@ -79,9 +79,6 @@ def write_atomically(
         path: The file; its folder is made if it is missing.
         content: Its new content, whole or in parts.
         check: Called when all is written but the file not yet replaced; may refuse it.
-
-    Raises:
-        StoreError: If it cannot be written; the old content is then untouched.
     """
     temporary = draft_of(path)
     with storing(path):
@@ -139,11 +136,7 @@ def checksum(values: Mapping[str, Any]) -> str:
 
 
 def parse_json(content: bytes) -> dict[str, Any]:
-    """Read a JSON object, and compare and remove its checksum.
-
-    Raises:
-        ValueError: If it is not a JSON object of finite numbers, or not what was written.
-    """
+    """Read a JSON object, and compare and remove its checksum."""
     values = from_json(content, allow_inf_nan=False)
     if not isinstance(values, dict):
         raise ValueError("expected a JSON object")  # noqa: TRY004 as for other damage
@@ -165,12 +158,7 @@ def _is_suspect(content: bytes) -> bool:
 
 
 def check_format(path: Path, values: Mapping[str, Any], newest: int = FORMAT) -> None:
-    """Refuse what a newer version wrote.
-
-    Raises:
-        VersionError: If the format is newer than this one.
-        CorruptError: If there is none.
-    """
+    """Refuse what a newer version wrote."""
     found = values.get("format")
     if not isinstance(found, int) or isinstance(found, bool) or found < 1:
         raise CorruptError(f"{path}: has no format number")
@@ -200,12 +188,7 @@ def physical_memory() -> int:
 
 
 def read_whole(path: Path, limit: int = MAX_BYTES) -> bytes:
-    """Read an ordinary file, never a pipe or a device.
-
-    Raises:
-        StoreError: If it cannot be read.
-        CorruptError: If it is no ordinary file or far larger than any that pernn writes.
-    """
+    """Read an ordinary file, never a pipe or a device."""
     with storing(path):
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as file:
@@ -224,11 +207,7 @@ def num_bytes_below(path: Path) -> int:
 
 
 def refuse_links(*paths: Path) -> None:
-    """Refuse places that lead out of the results directory.
-
-    Raises:
-        StoreError: If one of them is a symbolic link.
-    """
+    """Refuse places that lead out of the results directory."""
     for path in paths:
         if path.is_symlink():
             raise StoreError(
@@ -238,16 +217,7 @@ def refuse_links(*paths: Path) -> None:
 
 
 def read_json(path: Path, limit: int = MAX_SMALL_BYTES) -> dict[str, Any]:
-    """Read a JSON object.
-
-    Args:
-        path: The file.
-        limit: Bytes that it may have.
-
-    Raises:
-        StoreError: If the file cannot be read.
-        CorruptError: If it is not a JSON object, or its checksum does not fit.
-    """
+    """Read a JSON object."""
     content = read_whole(path, limit)
     try:
         return parse_json(content)
@@ -266,12 +236,7 @@ def read_json_if_any(path: Path, limit: int = MAX_SMALL_BYTES) -> dict[str, Any]
 
 
 def iterate_lines(path: Path, *, strict: bool = True) -> Iterator[dict[str, Any]]:
-    """Yield JSON lines, without a torn last one.
-
-    Args:
-        path: The file; no lines if there is none.
-        strict: Whether a damaged line is an error; else it is left out.
-    """
+    """Yield JSON lines, without a torn last one."""
     if path.exists():
         yield from parse_lines(path, read_whole(path), strict=strict)
 

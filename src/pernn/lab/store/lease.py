@@ -138,9 +138,6 @@ class LeaseWatch:
     def look(self, folder: Path) -> tuple[str, str]:
         """Look at a run's lock and lease.
 
-        Args:
-            folder: The run's directory.
-
         Returns:
             Who holds the run, empty if nobody does; and, if a lease of another host was seen
             unchanged for its whole length, what `claim` needs to take it over.
@@ -182,9 +179,6 @@ def claim(folder: Path, *, locked: bool, expired: str = "") -> Lease:
         folder: The run's directory.
         locked: Whether this process holds a lock that excludes every process of this system.
         expired: What a `LeaseWatch` named the lease of another host that it has seen expire.
-
-    Raises:
-        BusyError: If the holder may live or somebody else was faster.
     """
     seconds = lease_seconds()
     seen = _look(folder)
@@ -222,11 +216,7 @@ def _parse(term: int, content: bytes) -> Holding:
 
 
 def lease_seconds() -> float:
-    """Return the length of a lease, by default 60 s.
-
-    Raises:
-        ConfigError: If it is no such number.
-    """
+    """Return the length of a lease, by default 60 s."""
     word = os.environ.get(VARIABLE, str(SECONDS))
     try:
         seconds = float(word)
