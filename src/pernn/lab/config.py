@@ -272,14 +272,9 @@ def _named(found: type[C], kind: str) -> type[C]:
 
 
 def suggestion(word: str, known: Iterable[str], elsewhere: Iterable[str] = ()) -> str:
-    """Return a "did you mean" if a known word is close.
+    """Return a "did you mean" if a known word is close, or a word has these initials.
 
-    Words with these initials are, too.
-
-    Args:
-        word: What was typed.
-        known: Words that may stand there.
-        elsewhere: Dotted paths whose last words are tried, too: first of all if one is the word.
+    Last words of dotted paths elsewhere are tried, too: first of all if one is the word.
     """
     from rapidfuzz import fuzz, process
 
@@ -359,11 +354,7 @@ def _owner_of(owner: type[BaseModel], place: tuple[int | str, ...]) -> type[Base
 
 
 def read_file(path: Path) -> dict[str, Any]:
-    """Read a TOML or JSON file of parameters.
-
-    Raises:
-        ConfigError: If the file is missing, too large, or not a table of plain finite values.
-    """
+    """Read a TOML or JSON file of parameters."""
     form = "JSON" if path.suffix == ".json" else "TOML"
     try:
         text = _read_text(path)
@@ -394,11 +385,7 @@ def _parse_toml(text: str) -> dict[str, Any]:
 
 
 def parse_assignment(text: str, option: str = "--set") -> tuple[str, Any]:
-    """Read one `path=value`, whose value is JSON, a list or a word.
-
-    Raises:
-        ConfigError: If there is no `=`.
-    """
+    """Read one `path=value`, whose value is JSON, a list or a word."""
     path, separator, word = text.partition("=")
     if not separator or not path:
         raise ConfigError(f"{option} {text}: expected path=value, for example core.hidden_size=256")

@@ -56,13 +56,10 @@ def make_study(
     jobs: int = 1,
     watch: Watch = lambda reports, _: reports,
 ) -> int:
-    """Write one page of all sweeps, local ones first.
+    """Write one page of all sweeps, local ones first; return their number.
 
     Of more than a hundred it shows those that judge the experiments' claims, and names the others.
     What is damaged or of an unknown experiment is left out with a complaint.
-
-    Returns:
-        The number of sweeps on the page.
     """
     with gc_paused():
         found = _readers(root, folder, complain)

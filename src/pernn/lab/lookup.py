@@ -16,13 +16,14 @@ from pernn.lab.store import (
     RunStatus,
     Sweep,
     describe_publication,
+    gc_paused,
     is_done,
     list_publications,
     list_runs,
     list_sweeps,
     load_sweep,
     naming_damage,
-    read_statuses,
+    read_status,
     where_published,
 )
 from pernn.lab.sweeps import Plan, name_sweep, plan_again, plan_sweep
@@ -203,8 +204,11 @@ def look_at_sweeps(
     else:
         found = {name: read_sweep(root, name) for name in names}
     sweeps = {name: one.runs for name, one in found.items()}
-    every = dict.fromkeys(run for runs in sweeps.values() for run in runs)
-    seen.update(read_statuses(root, list(every), seen))
+    with gc_paused():
+        for run in dict.fromkeys(run for runs in sweeps.values() for run in runs):
+            # A result that is still there is not read again.
+            if not (run in seen and seen[run].state == "finished" and is_done(root, run)):
+                seen[run] = read_status(root, run)
     for run in published & seen.keys():
         if seen[run].state == "waiting":
             seen[run] = RunStatus(run, "finished", reason="published")

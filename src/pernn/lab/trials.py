@@ -127,11 +127,9 @@ class Trial:
         return bool(self.curves or tests)
 
     def lines(self, *, thinned: bool = False) -> Iterator[dict[str, Any]]:
-        """Yield a trial's metrics.
+        """Yield the log, nothing if it is damaged, or the thinned curve and the tests.
 
-        Args:
-            thinned: Give its learning curve and tests, which is all of a published trial; else the
-                whole log, nothing if it is damaged.
+        Of a published trial there are only these.
         """
         if self.root is not None and not thinned:
             if not self.is_damaged:
@@ -232,10 +230,7 @@ class Publication:
 def publish(root: Path, sweep: Sweep, folder: Path) -> Publication:
     """Add a sweep's finished trials to its file of published ones.
 
-    Args:
-        root: Results directory; the sweep itself need not be in it, as trials are known by specs.
-        sweep: What is published.
-        folder: Where the files of all sweeps are; made if it is missing.
+    The sweep need not be in the results directory, as trials are known by their specs.
     """
     path = folder / f"{sweep.name}{ENDING}"
     load_pyarrow()

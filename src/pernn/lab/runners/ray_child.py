@@ -136,7 +136,7 @@ class Cluster:
             *warnings, end = [TrialEvent(**event) for event in ray.get(reference)]
         except RayTaskError as error:
             # What its machine lacks the others may lack, too.
-            self.schedule.requeue([self.schedule.running.pop(run)])
+            self.schedule.requeue(self.schedule.running.pop(run))
             self._give_up(_describe(error.cause))
         except RayError as error:
             self.schedule.fail(run, f"with {_describe(error)}")

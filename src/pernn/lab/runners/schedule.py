@@ -285,11 +285,7 @@ class Schedule:
         return not self.interrupted.is_set() and not self.limits.reached()
 
     def next(self) -> tuple[RunSpec, Mapping[str, str]] | None:
-        """Take the next trial that may start now.
-
-        Returns:
-            Its spec and, by run, which expired leases it is to take over; `None` if there is none.
-        """
+        """Take the next trial that may start now, and which expired leases it is to take over."""
         now = time.monotonic()
         if not self.limits.leave_room(len(self.running)):
             return None
@@ -314,11 +310,11 @@ class Schedule:
         run = event.run
         spec = self.running.pop(run)
         if event.state == "running":
-            self.requeue([spec])
+            self.requeue(spec)
             self._defer(run, event.message)
         elif event.state == "stopped" and not self.stopping:
             # Nobody here asked for it: a signal reached the worker alone.
-            self.requeue([spec])
+            self.requeue(spec)
         else:
             self.limits.count(event)
             self.on_event(event)
@@ -328,17 +324,17 @@ class Schedule:
         spec = self.running.pop(run)
         self._deaths[run] += 1
         if self._deaths[run] < MAX_DEATHS:
-            self.requeue([spec])
+            self.requeue(spec)
         elif not self.stopping:
             message = f"its worker died {MAX_DEATHS} times, last {reason}"
             event = TrialEvent("failed", run, message=message)
             journal_failure(self.root, event)
             self.on_event(event)
 
-    def requeue(self, specs: Sequence[RunSpec]) -> None:
-        """Queue trials before all others, if there is time."""
+    def requeue(self, spec: RunSpec) -> None:
+        """Queue a trial before all others, if there is time."""
         if not self.stopping:
-            self.waiting = {spec.fingerprint(): spec for spec in specs} | self.waiting
+            self.waiting = {spec.fingerprint(): spec} | self.waiting
 
     def stop(self) -> None:
         """Start nothing any more."""

@@ -94,7 +94,7 @@ def spawn(module: str, root: Path, events: Events, environment: Mapping[str, str
     return Child(process, events)
 
 
-def serve(on_stop: Callable[[], None] = lambda: None) -> tuple[Callable[[Content], None], Requests]:
+def serve(on_stop: Callable[[], None]) -> tuple[Callable[[Content], None], Requests]:
     """Return a sender to the parent, and its requests up to `STOP`.
 
     Whatever a library prints goes to the log instead.

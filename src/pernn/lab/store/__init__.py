@@ -55,7 +55,6 @@ from .run_directory import (
     list_runs as list_runs,
     read_progress as read_progress,
     read_status as read_status,
-    read_statuses as read_statuses,
     read_update as read_update,
     seconds_left as seconds_left,
 )

@@ -75,10 +75,7 @@ def write_atomically(
 ) -> None:
     """Replace a file in one step, on disk before this returns.
 
-    Args:
-        path: The file; its folder is made if it is missing.
-        content: Its new content, whole or in parts.
-        check: Called when all is written but the file not yet replaced; may refuse it.
+    Until then its content stays, and `check`, called last of all, may refuse the new one.
     """
     temporary = draft_of(path)
     with storing(path):

@@ -175,10 +175,8 @@ def lock_state(lock: Path) -> bool | None:
 def claim(folder: Path, *, locked: bool, expired: str = "") -> Lease:
     """Take a run's next term, if released or its holder dead.
 
-    Args:
-        folder: The run's directory.
-        locked: Whether this process holds a lock that excludes every process of this system.
-        expired: What a `LeaseWatch` named the lease of another host that it has seen expire.
+    The holder is dead if this process has locked out all others of the same system, or if its
+    lease, of another host, is the one that a `LeaseWatch` has seen expire.
     """
     seconds = lease_seconds()
     seen = _look(folder)

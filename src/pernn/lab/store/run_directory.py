@@ -24,7 +24,6 @@ from .files import (
     MAX_RESULT_BYTES,
     check_format,
     checksum,
-    gc_paused,
     iterate_lines,
     make_directory,
     read_json_if_any,
@@ -437,20 +436,6 @@ def read_status(root: Path, run: str) -> RunStatus:
         return RunStatus(run, "stopped", update, reason) if begun else RunStatus(run, "waiting")
     except (StoreError, OSError) as error:
         return RunStatus(run, "damaged", reason=str(error))
-
-
-def read_statuses(
-    root: Path, runs: Sequence[str], before: Mapping[str, RunStatus] | None = None
-) -> dict[str, RunStatus]:
-    """Return where runs stand, by their names."""
-    before = before or {}
-    with gc_paused():
-        return {
-            run: before[run]
-            if run in before and before[run].state == "finished" and is_done(root, run)
-            else read_status(root, run)
-            for run in runs
-        }
 
 
 @dataclass(frozen=True)
