@@ -9,8 +9,8 @@ from contextlib import ExitStack, suppress
 import pytest
 
 from pernn.errors import BusyError, ConfigError, CorruptError
+from pernn.lab.config import checksum
 from pernn.lab.store import Checkpoint, LeaseWatch, RunDirectory, lease, read_status
-from pernn.lab.store.files import checksum
 
 SPEC = {"seed": 1}
 RUN = checksum(SPEC)[:16]

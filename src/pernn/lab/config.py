@@ -152,8 +152,16 @@ class Config(BaseModel):
 
 def fingerprint(values: Mapping[str, Any]) -> str:
     """Name dumped values as `Config.fingerprint` does, without loading them."""
-    text = json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return checksum(values)[:16]
+
+
+def checksum(values: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of values as JSON, keys sorted, without spaces."""
+    return hashlib.sha256(_CANONICAL.encode(values).encode()).hexdigest()
+
+
+# Made once: a report reads tens of thousands of files.
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def is_kind(path: str) -> bool:

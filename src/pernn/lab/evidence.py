@@ -2,16 +2,15 @@
 
 import os
 import signal
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
 from functools import partial
 from multiprocessing import get_context, parent_process
 from pathlib import Path
 from threading import Event, Thread
 
-from pernn.errors import ConfigError, CorruptError, MachineError, PernnError
+from pernn.errors import ConfigError, MachineError, PernnError
 from pernn.lab.experiments import SINGLE
 from pernn.lab.lookup import list_single_runs, read_plan, read_sweeps
 from pernn.lab.reports import (
@@ -27,6 +26,7 @@ from pernn.lab.reports import (
     write_study,
 )
 from pernn.lab.store import (
+    ENDING,
     describe_publication,
     gc_paused,
     list_publications,
@@ -37,11 +37,12 @@ from pernn.lab.store import (
     write_atomically,
 )
 from pernn.lab.sweeps import Plan, plan_again, report_of, restrict
-from pernn.lab.trials import find_published, read_published
+from pernn.lab.trials import Trial, find_published, read_published
 
 Watch = Callable[[Iterable[Report], int], Iterable[Report]]
 """What is called with reports and their number, and hands them on, to show progress."""
-
+Readers = Mapping[str, Callable[[], Plan]]
+"""Name of a sweep → what reads it."""
 
 MOST_SHOWN = 100
 """Sweeps of which the page of all has a chapter each: one takes seconds to draw."""
@@ -62,19 +63,19 @@ def make_study(
     What is damaged or of an unknown experiment is left out with a complaint.
     """
     with gc_paused():
+        published = find_published(folder, None, complain)
+        folder = folder if published else None
         found = _readers(root, folder, complain)
         shown = _judging(root, folder, complain) if len(found) > MOST_SHOWN else {*found}
-        plans = list(_plans(root, folder, complain, shown))
-        reports = [report_of(root, plan, complain, ()) for plan in plans]
+        readers = {name: read for name, read in found.items() if name in shown}
+        reports = _reports(root, readers, published, complain, ())
         drawn = watch(_drawn(reports, root, folder, jobs), len(reports))
         write_study([*drawn], path, [name for name in found if name not in shown])
-    return len(plans)
+    return len(reports)
 
 
-def _readers(
-    root: Path, folder: Path | None, complain: Callable[[str], None]
-) -> Mapping[str, Callable[[], Plan]]:
-    """Return what reads each sweep, by name, local ones first."""
+def _readers(root: Path, folder: Path | None, complain: Callable[[str], None]) -> Readers:
+    """Return what reads each sweep, local ones first."""
     names = [*list_sweeps(root), *([SINGLE] if list_single_runs(root) else [])]
     found = {name: partial(read_plan, root, name, complain) for name in names}
     for file in list_publications(folder) if folder else []:
@@ -85,8 +86,7 @@ def _readers(
 def _judging(root: Path, folder: Path | None, complain: Callable[[str], None]) -> set[str]:
     """Return the sweeps that judge the experiments' claims, as `planned_sweeps` chooses them."""
     sweeps = [*read_sweeps(root, list_sweeps(root), complain).values()]
-    with suppress(MachineError, CorruptError):  # they do not count, as is said elsewhere
-        sweeps += map(describe_publication, list_publications(folder) if folder else [])
+    sweeps += map(describe_publication, list_publications(folder) if folder else [])
     plans = read_registrations().values()
     registered = {frozenset(own.runs) for plan in plans for own in plan.sweeps}
     whole = [one for one in sweeps if one.scale in SCALES and not one.is_restricted]
@@ -95,23 +95,24 @@ def _judging(root: Path, folder: Path | None, complain: Callable[[str], None]) -
     return {*first.values()}
 
 
-def _plans(
+def _reports(
     root: Path,
-    folder: Path | None,
+    readers: Readers,
+    published: Mapping[str, Trial],
     complain: Callable[[str], None],
-    only: Collection[str],
-) -> Iterable[Plan]:
-    """Read some sweeps once, with their published trials."""
-    published = find_published(folder, None, complain)
-    for name, read in _readers(root, folder if published else None, complain).items():
-        if name not in only:
-            continue
+    formats: Sequence[Format],
+) -> list[Report]:
+    """Return the reports of the sweeps that can be read, with their published trials."""
+    found = []
+    for name, read in readers.items():
         try:
             plan = read()
         except PernnError as error:
             complain(f"sweep {name}: {error}")
-            continue
-        yield plan.taking(partial(restrict, published), root)
+        else:
+            plan = plan.taking(partial(restrict, published), root)
+            found.append(report_of(root, plan, complain, formats))
+    return found
 
 
 def _plan_published(file: Path) -> Plan:
@@ -184,19 +185,13 @@ def read_reports(folder: Path, complain: Callable[[str], None]) -> list[Report]:
         raise ConfigError(f"no published trials: {where_published(folder)}; see `pernn publish`")
     with gc_paused():
         published = {one.run: one for one in read_published(folder)}
-        reports = []
-        for path in paths:
-            sweep = describe_publication(path)
-            try:
-                plan = plan_again(sweep)
-            except PernnError as error:
-                complain(f"{path}: {error}")
-                continue
-            plan = plan.taking(partial(restrict, published), folder)
-            if odd := len(set(sweep.runs) - plan.specs.keys()):
-                complain(f"{path}: {odd} trials are not in the grid of {sweep.name} any more")
-            # No trial lies in the folder itself: all that a report has are the published ones.
-            reports.append(report_of(folder, plan, complain, ("svg",)))
+        readers = {path.stem: partial(_plan_published, path) for path in paths}
+        # No trial lies in the folder itself: all that a report has are the published ones.
+        reports = _reports(folder, readers, published, complain, ("svg",))
+    for report in reports:
+        path = folder / f"{report.name}{ENDING}"
+        if odd := len({*describe_publication(path).runs} - {one.run for one in report.trials}):
+            complain(f"{path}: {odd} trials are not in the grid of {report.name} any more")
     return reports
 
 

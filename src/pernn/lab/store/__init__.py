@@ -2,6 +2,8 @@
 
 from pernn.lazy import exports
 
+from pernn.lab.config import checksum as checksum
+
 from .checkpoints import (
     Checkpoint as Checkpoint,
     CheckpointFolder as CheckpointFolder,
@@ -9,7 +11,6 @@ from .checkpoints import (
 from .files import (
     FORMAT as FORMAT,
     check_format as check_format,
-    checksum as checksum,
     gc_paused as gc_paused,
     make_directory as make_directory,
     naming_damage as naming_damage,

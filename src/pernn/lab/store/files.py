@@ -1,7 +1,6 @@
 """Files that are whole or absent: atomic writes, guarded reads, plain messages."""
 
 import gc
-import hashlib
 import io
 import json
 import os
@@ -18,6 +17,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from pernn.errors import CorruptError, StoreError, VersionError
+from pernn.lab.config import checksum
 
 FORMAT = 1
 """Version of everything under a results directory; a larger number is refused."""
@@ -127,11 +127,6 @@ def sealed(values: Mapping[str, Any]) -> dict[str, Any]:
     return {**values, CHECKSUM: checksum(values)}
 
 
-def checksum(values: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of values as JSON, keys sorted, without spaces."""
-    return hashlib.sha256(_CANONICAL.encode(values).encode()).hexdigest()
-
-
 def parse_json(content: bytes) -> dict[str, Any]:
     """Read a JSON object, and compare and remove its checksum."""
     values = from_json(content, allow_inf_nan=False)
@@ -173,10 +168,6 @@ def _require_plain(value: Any) -> None:
             _require_plain(inner)
     elif value in (inf, -inf) or (isinstance(value, int) and abs(value) >= 2**64):
         raise ValueError("holds a number of over 64 bits or beyond all floats")
-
-
-# Made once: a report reads tens of thousands of files.
-_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def physical_memory() -> int:

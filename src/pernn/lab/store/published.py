@@ -22,7 +22,7 @@ from pernn.errors import (
     counted,
     install_command,
 )
-from pernn.lab.config import Config
+from pernn.lab.config import Config, checksum
 
 from .files import (
     CHECKSUM,
@@ -30,7 +30,6 @@ from .files import (
     MAX_BYTES,
     MAX_RESULT_BYTES,
     check_format,
-    checksum,
     parse_json,
     read_json,
     read_whole,

@@ -17,13 +17,13 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from pernn.errors import BusyError, ConfigError, CorruptError, StoreError, one_line
+from pernn.lab.config import checksum
 
 from .checkpoints import CheckpointFolder
 from .files import (
     FORMAT,
     MAX_RESULT_BYTES,
     check_format,
-    checksum,
     iterate_lines,
     make_directory,
     read_json_if_any,
