@@ -18,6 +18,8 @@ from threading import Event, current_thread, main_thread
 from types import FrameType
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from pydantic import TypeAdapter
+
 from pernn.errors import BusyError, ConfigError, PernnError, StoreError, counted
 from pernn.lab.runs import RunSpec
 from pernn.lab.store import LeaseWatch, RunDirectory, is_done
@@ -67,6 +69,15 @@ class TrialEvent:
         """True if the message is a warning from a trial here."""
         return self.state == "running" and bool(self.message) and not self.elsewhere
 
+    @classmethod
+    def parse(cls, line: str) -> "TrialEvent | None":
+        """Read a child's line, or return `None` if it is no event."""
+        with suppress(ValueError):
+            return _EVENT.validate_json(line, strict=True)
+        return None
+
+
+_EVENT = TypeAdapter(TrialEvent)
 
 OnEvent = Callable[[TrialEvent], None]
 

@@ -19,8 +19,6 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, cast
 
-from pydantic import TypeAdapter
-
 from pernn.lab.store import NUM_BEATS, lease_seconds, refuse_links, storing
 
 from .schedule import BEAT, SIGNALS, STOP, TrialEvent, run_request
@@ -34,7 +32,6 @@ Requests = SimpleQueue[Content]
 Events = SimpleQueue[tuple["Child", TrialEvent | None]]
 PROGRESS_SECONDS = 0.25
 """Least time between two progress events."""
-_EVENT = TypeAdapter(TrialEvent)
 
 
 class Child:
@@ -68,10 +65,13 @@ class Child:
     def _read(self, lines: TextIOWrapper, events: Events) -> None:
         """Pass on events until its output ends."""
         for line in lines:
-            with suppress(ValueError):  # cut short by a kill
-                if json.loads(line) != BEAT:
-                    events.put((self, _EVENT.validate_json(line, strict=True)))
-                self.heard = time.monotonic()
+            event = TrialEvent.parse(line)
+            if event is not None:
+                events.put((self, event))
+            elif line.strip() != json.dumps(BEAT):
+                # Cut short by a kill.
+                continue
+            self.heard = time.monotonic()
         lines.close()
         events.put((self, None))
 

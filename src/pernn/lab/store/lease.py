@@ -121,12 +121,9 @@ class Lease:
     def _write(self, holding: Holding) -> None:
         """Change the file where it is; closing it makes other hosts see that, without fsync."""
         self._holding = holding
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
-        try:
-            if os.pread(descriptor, SIZE, 0).startswith(self._mark):
-                os.pwrite(descriptor, holding.content(), 0)
-        finally:
-            os.close(descriptor)
+        with self._path.open("r+b", buffering=0) as file:
+            if os.pread(file.fileno(), SIZE, 0).startswith(self._mark):
+                os.pwrite(file.fileno(), holding.content(), 0)
 
 
 class LeaseWatch:

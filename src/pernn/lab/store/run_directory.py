@@ -282,16 +282,12 @@ class RunDirectory:
         if end is None:
             content = read_whole(path) if path.exists() else b""
             end = self._begin_metrics(content[: content.rfind(b"\n") + 1])
-        with storing(path):
-            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-            try:
-                self._require_held()
-                if os.fstat(descriptor).st_size < end:
-                    # A line beyond the end would leave a hole.
-                    raise _changed(path)
-                yield descriptor, end
-            finally:
-                os.close(descriptor)
+        with storing(path), path.open("r+b", buffering=0) as file:
+            self._require_held()
+            if os.fstat(file.fileno()).st_size < end:
+                # A line beyond the end would leave a hole.
+                raise _changed(path)
+            yield file.fileno(), end
 
     def metrics(self) -> Iterator[dict[str, Any]]:
         """Yield the lines of metrics, one in memory at a time."""
