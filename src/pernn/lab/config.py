@@ -280,9 +280,10 @@ def _named(found: type[C], kind: str) -> type[C]:
 
 
 def suggestion(word: str, known: Iterable[str], elsewhere: Iterable[str] = ()) -> str:
-    """Return a "did you mean" if a known word is close, or a word has these initials.
+    """Return a "did you mean" if a known word is close.
 
-    Last words of dotted paths elsewhere are tried, too: first of all if one is the word.
+    Words with these initials are, too. Last words of dotted paths elsewhere are tried as well:
+    first of all if one is the word.
     """
     from rapidfuzz import fuzz, process
 
@@ -465,7 +466,7 @@ def _is_current(folder: str) -> bool:
 
 
 def import_named(place: str) -> Any:
-    """Import `package.module:name`, which data name, or only find it if parts are off."""
+    """Import the `package.module:name` of data, or find it if parts are off."""
     module, _, name = place.partition(":")
     is_ours = module.partition(".")[0] == __name__.partition(".")[0]
     own = map(str.strip, os.environ.get(VARIABLE, "").split(","))

@@ -57,7 +57,7 @@ def make_study(
     jobs: int = 1,
     watch: Watch = lambda reports, _: reports,
 ) -> int:
-    """Write one page of all sweeps, local ones first; return their number.
+    """Write one page of all sweeps, local ones first, and count them.
 
     Of more than a hundred it shows those that judge the experiments' claims, and names the others.
     What is damaged or of an unknown experiment is left out with a complaint.

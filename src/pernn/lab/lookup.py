@@ -172,7 +172,10 @@ def find_plan(
 
 
 def find_waiting(root: Path, complain: Callable[[str], None] | None = None) -> list[RunSpec]:
-    """Return all planned trials that have no result."""
+    """Return all planned trials that have no result.
+
+    A sweep of an unknown experiment is left out with a complaint; if nobody hears it, an error.
+    """
     found: list[RunSpec] = []
     for sweep in (load_sweep(root, name) for name in list_sweeps(root)):
         if all(is_done(root, run) for run in sweep.runs):
@@ -193,10 +196,10 @@ def look_at_sweeps(
     seen: dict[str, RunStatus],
     complain: Callable[[str], None],
 ) -> dict[str, list[RunStatus]]:
-    """Return how the trials of each sweep stand, of all sweeps if none are named.
+    """Return how the trials of each sweep stand.
 
-    Published ones that were not begun here count as finished. What was `seen` at the last look is
-    brought up to date.
+    All sweeps are meant if none are named. Published trials that were not begun here count as
+    finished. What was `seen` at the last look is brought up to date.
     """
     if names is None:
         names = [*list_sweeps(root), *([SINGLE] if list_single_runs(root) else [])]

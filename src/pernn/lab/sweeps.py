@@ -273,7 +273,7 @@ class Plan:
         return self.taking(lambda runs: find_published(folder, runs, complain), root)
 
     def taking(self, find: Callable[[Iterable[str]], dict[str, Trial]], root: Path) -> "Plan":
-        """Return the plan with published trials."""
+        """Return the plan with published trials, grown as they allow."""
         plan = replace(self, published=find(self.specs))
         more = plan.grown(root)
         return plan if len(more.specs) == len(plan.specs) else more.taking(find, root)
@@ -387,7 +387,7 @@ def report_of(
     complain: Callable[[str], None],
     formats: "Sequence[Format] | None" = None,
 ) -> "Report":
-    """Return the report of a sweep, made when asked for."""
+    """Return a sweep's report without damaged runs, made when asked for."""
     # Drawing takes longer to import than a sweep that is done takes to check.
     from pernn.lab.reports import FORMATS, Report, find_registered
 

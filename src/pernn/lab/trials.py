@@ -127,9 +127,9 @@ class Trial:
         return bool(self.curves or tests)
 
     def lines(self, *, thinned: bool = False) -> Iterator[dict[str, Any]]:
-        """Yield the log, nothing if it is damaged, or the thinned curve and the tests.
+        """Yield the log, or the thinned curve and the tests.
 
-        Of a published trial there are only these.
+        Of a published trial there are only these; a damaged log gives nothing.
         """
         if self.root is not None and not thinned:
             if not self.is_damaged:
@@ -142,7 +142,10 @@ class Trial:
 
 
 def read_trial(root: Path, run: str, on_warning: OnWarning | None = None) -> Trial | None:
-    """Return a trial of a results directory, or `None` if unfinished."""
+    """Return a trial of a results directory, or `None` if unfinished.
+
+    If its machine or its curve is damaged it counts as unknown, with a warning if anybody hears it.
+    """
     directory = RunDirectory(root, run)
     result = directory.read_result()
     # An unfinished run is no trial, whatever became of its spec.
@@ -163,7 +166,10 @@ def gather(
     published: Mapping[str, Trial] | None = None,
     on_warning: OnWarning | None = None,
 ) -> list[Trial]:
-    """Return the finished ones of some runs, those that ran here first."""
+    """Return the finished ones of some runs, those that ran here first.
+
+    A damaged trial is left out with a warning; if nobody hears it, it is an error.
+    """
     found: dict[str, Trial] = {}
     known: dict[str, Any] = {}
     with gc_paused():
@@ -196,7 +202,7 @@ def read_published(folder: Path, runs: Iterable[str] | None = None) -> list[Tria
 def find_published(
     folder: Path | None, runs: Iterable[str] | None, on_warning: OnWarning
 ) -> dict[str, Trial]:
-    """Return those of some runs that are published, by name."""
+    """Return the published ones of some runs, or none with a warning."""
     if folder is None or not list_publications(folder):
         return {}
     try:

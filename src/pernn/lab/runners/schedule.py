@@ -296,7 +296,10 @@ class Schedule:
         return not self.interrupted.is_set() and not self.limits.reached()
 
     def next(self) -> tuple[RunSpec, Mapping[str, str]] | None:
-        """Take the next trial that may start now, and which expired leases it is to take over."""
+        """Take the next trial that may start now.
+
+        With it come, by run, the expired leases that it is to take over.
+        """
         now = time.monotonic()
         if not self.limits.leave_room(len(self.running)):
             return None
@@ -369,7 +372,7 @@ class Schedule:
 
 @runtime_checkable
 class Engine(Protocol):
-    """What runs a schedule's trials."""
+    """The interface of what runs a schedule's trials."""
 
     def has_room(self) -> bool:
         """Return whether one more trial may be started."""

@@ -123,7 +123,7 @@ class CheckpointFolder:
             raise CorruptError(f"{folder / TENSORS}: not safetensors: {error}") from None
 
     def load_latest(self) -> tuple[Checkpoint | None, list[str]]:
-        """Read the newest sound checkpoint; rename, and complain of, damaged ones."""
+        """Read the newest sound checkpoint, rename damaged ones and complain."""
         complaints: list[str] = []
         for update in reversed(self.updates()):
             try:

@@ -142,7 +142,7 @@ def _require_plausible(num_bytes: int) -> None:
 
 
 def from_table(table: Any, held: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
-    """Return an Arrow table's trials as nested values, checksums compared."""
+    """Return a table's trials, given the keys that each column holds."""
     rows = [dict(_leaves(parse_json(text.encode()))) for text in table.column(REST).to_pylist()]
     for name, keys in held.items():
         for row, value in zip(rows, table.column(name).to_pylist(), strict=True):

@@ -253,7 +253,7 @@ class RunDirectory:
             return {"metrics": os.pread(descriptor, end, 0).decode()}
 
     def restore_metrics(self, state: Mapping[str, Any]) -> str:
-        """Go back to the metrics of a checkpoint.
+        """Go back to the metrics of a checkpoint, or to none.
 
         Returns:
             What was wrong with the file and is mended; empty if nothing was.
