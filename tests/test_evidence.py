@@ -315,7 +315,7 @@ def test_trials_are_rows(ran):
     assert sorted(rows["update"]) == [2] * 4 + [4] * 4
     with pytest.raises(ConfigError, match="no finished trial has a table 'by_updat'"):
         pernn.lab.load_results(ran / "results", NAME, table="by_updat")
-    with pytest.raises(ConfigError, match="no sweep 'other'"):
+    with pytest.raises(ConfigError, match=f"no sweep 'other' .*there: {NAME}"):
         pernn.lab.load_results(ran / "results", "other")
 
 

@@ -282,12 +282,6 @@ def test_names_cannot_lead_elsewhere(tmp_path, use, name):
         use(tmp_path, name)
 
 
-def test_an_unknown_sweep_is_answered_with_the_known(tmp_path):
-    save_sweep(tmp_path, SWEEP)
-    with pytest.raises(ConfigError, match="study-demo"):
-        load_sweep(tmp_path, "other")
-
-
 def test_people_read_what_was_changed_not_a_digest():
     changes = {"core.kind": "gru", "task.vocab_size": [16, 64], "+encoding.kind": "learned"}
     sweep = Sweep("study-demo-98a0c730", "study", "demo", changes, [])
