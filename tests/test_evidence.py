@@ -73,8 +73,9 @@ def ran(tmp_path_factory, one_format):
     return root
 
 
-def test_published_trials_are_not_trained_again(ran, tmp_path):
-    found, seeds = run(tmp_path, ran / "evidence", 111, 222)
+def test_published_trials_are_not_trained_again(ran, tmp_path, monkeypatch):
+    monkeypatch.setenv("PERNN_EVIDENCE", str(ran / "evidence"))
+    found, seeds = run(tmp_path, True, 111, 222)
     assert seeds == []
     assert not (tmp_path / "runs").exists()
     for name in ("claims.json", "table.csv", "figure.svg"):
@@ -85,11 +86,6 @@ def test_published_trials_are_not_trained_again(ran, tmp_path):
     assert "4 published trials ran on: CPU of" in page
     published = pernn.lab.load_results(ran / "evidence", found.name)
     assert found.load().drop(columns="sweeps").equals(published.drop(columns="sweeps"))
-
-
-def test_python_finds_published_trials_where_the_commands_do(ran, tmp_path, monkeypatch):
-    monkeypatch.setenv("PERNN_EVIDENCE", str(ran / "evidence"))
-    assert run(tmp_path, True, 111, 222)[1] == []
 
 
 def test_a_reader_adds_a_seed(ran, tmp_path):
@@ -319,7 +315,7 @@ def test_trials_are_rows(ran):
     assert sorted(rows["update"]) == [2] * 4 + [4] * 4
     with pytest.raises(ConfigError, match="no finished trial has a table 'by_updat'"):
         pernn.lab.load_results(ran / "results", NAME, table="by_updat")
-    with pytest.raises(ConfigError, match="no sweep 'other'"):
+    with pytest.raises(ConfigError, match=f"no sweep 'other' .*there: {NAME}"):
         pernn.lab.load_results(ran / "results", "other")
 
 
@@ -336,9 +332,9 @@ def test_curves_have_what_differs_between_trials(ran):
     for column in ("encoding.kind", "seed"):
         assert frame[column].tolist() == of_run[column][frame["run"]].tolist()
     assert "task.length" not in frame.columns
-    assert frame[frame["kind"] == "train"].groupby("run")["update"].apply(list).tolist() == (
-        4 * [[2, 4]]
-    )
+    for load in (pernn.lab.load_results, pernn.lab.load_curves):
+        with pytest.raises(ConfigError, match="nowhere is not a directory"):
+            load(ran / "nowhere")
 
 
 def test_published_trials_are_loaded_alike(ran):
@@ -380,12 +376,6 @@ def test_by_default_there_are_as_many_processes_as_cores_are_allowed(tmp_path, m
     monkeypatch.setattr("pernn.lab.sweeps.run_sweep", leave)
     with pytest.raises(KeyboardInterrupt, match="3"):
         pernn.lab.run("vocabulary_size", results=tmp_path)
-
-
-def test_a_misspelt_directory_is_no_empty_frame(tmp_path):
-    for load in (pernn.lab.load_results, pernn.lab.load_curves):
-        with pytest.raises(ConfigError, match="nowhere is not a directory"):
-            load(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize("before", [signal.SIG_IGN, signal.default_int_handler])

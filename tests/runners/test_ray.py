@@ -9,7 +9,7 @@ from pernn.errors import ConfigError, MachineError
 from pernn.lab.runners import InlineRunner, LocalRunner, RayRunner, Runner
 from pernn.lab.runners import ray as ray_runner
 from pernn.lab.runners.ray import describe_code
-from pernn.lab.runners.runner import make_request, run_request
+from pernn.lab.runners.schedule import make_request, run_request
 from pernn.lab.runners.worker import LOG
 from pernn.lab.runs import execute
 from pernn.lab.store import RunDirectory, is_done

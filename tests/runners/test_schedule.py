@@ -3,11 +3,10 @@
 import time
 
 from pernn.lab.runners import Limits
-from pernn.lab.runners.runner import make_request, run_request
-from pernn.lab.runners.schedule import MAX_DEATHS, Schedule, drive
+from pernn.lab.runners.schedule import MAX_DEATHS, Schedule, drive, make_request, run_request
 from pernn.lab.runs import execute
 from pernn.lab.store import RunDirectory, lease, read_status
-from runners.test_runners import LONG, SPEC, SPECS, Ear
+from runners.test_runners import SPEC, SPECS, Ear
 from store.test_lease import OtherHost, silence
 
 STAGED = SPEC.override({"analysis": {}})
@@ -151,15 +150,3 @@ def test_a_limit_of_trials_leaves_no_room_for_more(tmp_path):
     drive(Here(schedule), schedule)
     assert list(ear.ends().values()) == ["finished"] * 3
     assert schedule.limits.reason == "--max-trials 3 reached"
-
-
-def test_a_pause_stops_what_runs(tmp_path):
-    ear = Ear()
-    limits = Limits(paused=lambda: bool(ear))
-    schedule = Schedule([LONG], tmp_path, limits, ear)
-    engine = Here(schedule)
-    original = engine.look
-    engine.look = lambda: original() if engine.stopped else ear.append(None)
-    drive(engine, schedule)
-    assert ear[-1].state == "stopped"
-    assert limits.reason == "a pause was asked for"

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pernn.errors import CorruptError, StoreError, VersionError
+from pernn.lab.config import checksum
 from pernn.lab.store import (
     CheckpointFolder,
     RunDirectory,
@@ -21,7 +22,7 @@ from pernn.lab.store import (
     sealed,
 )
 from pernn.lab.store import run_directory as module
-from pernn.lab.store.files import checksum, iterate_lines, read_whole
+from pernn.lab.store.files import iterate_lines, read_whole
 from pernn.lab.trials import read_trial
 
 SPEC = {"seed": 1}
@@ -56,7 +57,7 @@ def change(path, before, after):
 def test_a_changed_digit_is_noticed(run, tmp_path):
     for name, before, after, read in (
         ("result.json", "0.5", "0.6", run.read_result),
-        ("spec.json", '"seed": 1', '"seed": 2', run.read_spec),
+        ("spec.json", '"seed": 1', '"seed": 2', lambda: run.write_spec(SPEC)),
         ("environment.json", '"threads": 1', '"threads": 2', run.read_environment),
     ):
         change(run.path / name, before, after)

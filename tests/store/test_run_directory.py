@@ -7,26 +7,34 @@ import stat
 import subprocess
 import sys
 from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pernn.errors import BusyError, ConfigError, CorruptError, StoreError, VersionError
+from pernn.lab import lookup
+from pernn.lab.config import checksum
+from pernn.lab.lookup import look_at_sweeps
 from pernn.lab.store import (
     Checkpoint,
+    Progress,
     RunDirectory,
+    RunStatus,
     Sweep,
     gc_paused,
     list_sweeps,
     load_sweep,
+    read_progress,
     read_status,
-    read_statuses,
     save_sweep,
-    status,
+    seconds_left,
 )
-from pernn.lab.store.files import FORMAT, checksum
+from pernn.lab.store.files import FORMAT
 from pernn.lab.trials import gather
+from store.finished import begin, spec
 
 SPEC = {"task": {"kind": "reverse_ordering"}, "seed": 1}
 RUN = checksum(SPEC)[:16]
@@ -88,13 +96,6 @@ def test_the_remains_of_a_killed_write_are_swept_up(run):
     with run.locked():
         pass
     assert not list(run.path.glob(".*.partial"))
-
-
-def test_an_edited_spec_is_noticed(run):
-    path = run.path / "spec.json"
-    path.write_text(path.read_text().replace('"seed": 1', '"seed": 2'))
-    with pytest.raises(CorruptError, match="was changed"):
-        run.write_spec(SPEC)
 
 
 @pytest.mark.parametrize("name", ["spec.json", "result.json"])
@@ -222,16 +223,17 @@ def test_a_look_reads_only_the_results_that_are_new(tmp_path, monkeypatch):
         run = RunDirectory(tmp_path, name)
         run.path.mkdir(parents=True)
         run.write_result({"fingerprint": name, "metrics": {}})
-    before = read_statuses(tmp_path, [first, second])
-    (RunDirectory(tmp_path, second).path / "result.json").unlink()
+    save_sweep(tmp_path, replace(SWEEP, runs=[first, second, other]))
+    seen: dict[str, RunStatus] = {}
     read: list[str] = []
-    look = status.read_status
     monkeypatch.setattr(
-        status, "read_status", lambda root, run: read.append(run) or look(root, run)
+        lookup, "read_status", lambda root, run: read.append(run) or read_status(root, run)
     )
-    found = read_statuses(tmp_path, [first, second, other], before)
-    assert read == [second, other]
-    assert [found[run].state for run in found] == ["finished", "waiting", "waiting"]
+    look_at_sweeps(tmp_path, [SWEEP.name], set(), seen, pytest.fail)
+    (RunDirectory(tmp_path, second).path / "result.json").unlink()
+    found = look_at_sweeps(tmp_path, [SWEEP.name], set(), seen, pytest.fail)[SWEEP.name]
+    assert read == [first, second, other, second, other]
+    assert [one.state for one in found] == ["finished", "waiting", "waiting"]
 
 
 def test_a_failure_is_noted_of_a_run_that_was_not_begun_and_never_elsewhere(tmp_path):
@@ -280,14 +282,53 @@ def test_names_cannot_lead_elsewhere(tmp_path, use, name):
         use(tmp_path, name)
 
 
-def test_an_unknown_sweep_is_answered_with_the_known(tmp_path):
-    save_sweep(tmp_path, SWEEP)
-    with pytest.raises(ConfigError, match="study-demo"):
-        load_sweep(tmp_path, "other")
-
-
 def test_people_read_what_was_changed_not_a_digest():
     changes = {"core.kind": "gru", "task.vocab_size": [16, 64], "+encoding.kind": "learned"}
     sweep = Sweep("study-demo-98a0c730", "study", "demo", changes, [])
     changed = "core.kind=gru, task.vocab_size=[16, 64], +encoding.kind=learned"
     assert sweep.changes == changed
+
+
+def test_between_checkpoints_the_metrics_tell(tmp_path):
+    one = spec(1)
+    run = begin(tmp_path, one)
+    status = RunStatus(run.fingerprint, "running", 100)
+    assert read_progress(tmp_path, status) == Progress(100, one.training.iterations, None)
+    for update in (500, 1100):
+        run.append_metrics({"update": update, "kind": "train", "loss": 1.0})
+    # A kill cut this line short.
+    with (run.path / "metrics.jsonl").open("a") as file:
+        file.write('{"update": 99')
+    journal = run.path / "journal.jsonl"
+    written = datetime.fromtimestamp((run.path / "metrics.jsonl").stat().st_mtime - 50, UTC)
+    line = {"time": written.isoformat(), "event": "resumed", "update": 100}
+    journal.write_text(json.dumps(line) + "\n")
+    found = read_progress(tmp_path, status)
+    assert (found.update, found.total) == (1100, one.training.iterations)
+    assert found.rate == pytest.approx(20.0, rel=1e-3)
+    assert found.seconds_left == pytest.approx((found.total - 1100) / 20, rel=1e-3)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe\n", b"[]\n", b'{"update": "x"}\n'])
+@pytest.mark.parametrize("name", ["spec.json", "journal.jsonl", "metrics.jsonl"])
+def test_what_cannot_be_read_is_unknown(tmp_path, name, content):
+    run = begin(tmp_path, spec(1))
+    run.append_metrics({"update": 7})
+    (run.path / name).write_bytes(content)
+    found = read_progress(tmp_path, RunStatus(run.fingerprint, "running", 5))
+    assert found.update in (5, 7)
+
+
+def test_a_sweep_goes_on_at_the_pace_of_what_runs():
+    statuses = [
+        RunStatus("a", "finished", 0),
+        RunStatus("b", "running", 40),
+        RunStatus("c", "running", 60),
+        RunStatus("d", "stopped", 30),
+        RunStatus("e", "waiting"),
+    ]
+    running = [Progress(40, 100, 2.0), Progress(60, 100, 3.0)]
+    # 60 + 40 of those that run, 70 of one that stopped, 100 of one that waits, 5 per second.
+    assert seconds_left(statuses, running) == pytest.approx(270 / 5)
+    assert seconds_left(statuses, [Progress(0, 100, None)]) is None
+    assert seconds_left(statuses, []) is None

@@ -152,8 +152,16 @@ class Config(BaseModel):
 
 def fingerprint(values: Mapping[str, Any]) -> str:
     """Name dumped values as `Config.fingerprint` does, without loading them."""
-    text = json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return checksum(values)[:16]
+
+
+def checksum(values: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of values as JSON, keys sorted, without spaces."""
+    return hashlib.sha256(_CANONICAL.encode(values).encode()).hexdigest()
+
+
+# Made once: a report reads tens of thousands of files.
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def is_kind(path: str) -> bool:
@@ -198,7 +206,11 @@ class Registry(Generic[C]):
             MachineError: If own parts are off and this one is not loaded.
         """
         try:
-            found = import_named(kind) if ":" in kind else self._import(kind)
+            if ":" in kind or kind in self.builtin:
+                found = import_named(self.builtin.get(kind, kind))
+            else:
+                point = installed(self.group).get(kind)
+                found = None if point is None else point.load()
         except MachineError:
             raise
         except (Exception, SystemExit) as error:
@@ -219,12 +231,6 @@ class Registry(Generic[C]):
         if missing := ", ".join(sorted(getattr(found, "__abstractmethods__", ()))):
             raise ConfigError(f"{self.group}: {kind!r} must define {missing}")
         return _named(found, kind)
-
-    def _import(self, kind: str) -> Any:
-        if kind in self.builtin:
-            return import_place(self.builtin[kind])
-        point = installed(self.group).get(kind)
-        return None if point is None else point.load()
 
     def validate(self, value: Any) -> C:
         """Return the config of a kind, a table or a config.
@@ -276,12 +282,8 @@ def _named(found: type[C], kind: str) -> type[C]:
 def suggestion(word: str, known: Iterable[str], elsewhere: Iterable[str] = ()) -> str:
     """Return a "did you mean" if a known word is close.
 
-    Words with these initials are, too.
-
-    Args:
-        word: What was typed.
-        known: Words that may stand there.
-        elsewhere: Dotted paths whose last words are tried, too: first of all if one is the word.
+    Words with these initials are, too. Last words of dotted paths elsewhere are tried as well:
+    first of all if one is the word.
     """
     from rapidfuzz import fuzz, process
 
@@ -361,11 +363,7 @@ def _owner_of(owner: type[BaseModel], place: tuple[int | str, ...]) -> type[Base
 
 
 def read_file(path: Path) -> dict[str, Any]:
-    """Read a TOML or JSON file of parameters.
-
-    Raises:
-        ConfigError: If the file is missing, too large, or not a table of plain finite values.
-    """
+    """Read a TOML or JSON file of parameters."""
     form = "JSON" if path.suffix == ".json" else "TOML"
     try:
         text = _read_text(path)
@@ -396,11 +394,7 @@ def _parse_toml(text: str) -> dict[str, Any]:
 
 
 def parse_assignment(text: str, option: str = "--set") -> tuple[str, Any]:
-    """Read one `path=value`, whose value is JSON, a list or a word.
-
-    Raises:
-        ConfigError: If there is no `=`.
-    """
+    """Read one `path=value`, whose value is JSON, a list or a word."""
     path, separator, word = text.partition("=")
     if not separator or not path:
         raise ConfigError(f"{option} {text}: expected path=value, for example core.hidden_size=256")
@@ -471,19 +465,13 @@ def _is_current(folder: str) -> bool:
     return False
 
 
-def import_place(place: str) -> Any:
-    """Import what stands at `package.module:name`."""
-    module, _, name = place.partition(":")
-    return attrgetter(name)(import_module(module))
-
-
 def import_named(place: str) -> Any:
-    """Import what data name, or only find it if parts are off."""
+    """Import the `package.module:name` of data, or find it if parts are off."""
     module, _, name = place.partition(":")
     is_ours = module.partition(".")[0] == __name__.partition(".")[0]
     own = map(str.strip, os.environ.get(VARIABLE, "").split(","))
     if _importing.get() or is_ours or module in own:
-        return import_place(place)
+        return attrgetter(name)(import_module(module))
     # A module's own `__getattr__` could import more.
     keys, loaded = name.split("."), sys.modules.get(module)
     found = reduce(lambda one, key: getattr_static(one, key, None), keys, loaded)

@@ -2,16 +2,15 @@
 
 import os
 import signal
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
 from functools import partial
 from multiprocessing import get_context, parent_process
 from pathlib import Path
 from threading import Event, Thread
 
-from pernn.errors import ConfigError, CorruptError, MachineError, PernnError
+from pernn.errors import ConfigError, MachineError, PernnError
 from pernn.lab.experiments import SINGLE
 from pernn.lab.lookup import list_single_runs, read_plan, read_sweeps
 from pernn.lab.reports import (
@@ -27,6 +26,7 @@ from pernn.lab.reports import (
     write_study,
 )
 from pernn.lab.store import (
+    ENDING,
     describe_publication,
     gc_paused,
     list_publications,
@@ -41,7 +41,8 @@ from pernn.lab.trials import Trial, find_published, read_published
 
 Watch = Callable[[Iterable[Report], int], Iterable[Report]]
 """What is called with reports and their number, and hands them on, to show progress."""
-
+Readers = Mapping[str, Callable[[], Plan]]
+"""Name of a sweep → what reads it."""
 
 MOST_SHOWN = 100
 """Sweeps of which the page of all has a chapter each: one takes seconds to draw."""
@@ -56,38 +57,25 @@ def make_study(
     jobs: int = 1,
     watch: Watch = lambda reports, _: reports,
 ) -> int:
-    """Write one page of all sweeps, local ones first.
+    """Write one page of all sweeps, local ones first, and count them.
 
     Of more than a hundred it shows those that judge the experiments' claims, and names the others.
-
-    Args:
-        root: Results directory; it need not exist.
-        path: Where the page goes.
-        complain: Told of each damaged run and each sweep of an unknown experiment; left out.
-        folder: Published trials, which count as finished; `None` to count none.
-        jobs: Processes that draw.
-        watch: Called with the reports and their number; hands each on once it is drawn.
-
-    Returns:
-        The number of sweeps on the page.
-
-    Raises:
-        StoreError: If the page cannot be written.
+    What is damaged or of an unknown experiment is left out with a complaint.
     """
     with gc_paused():
+        published = find_published(folder, None, complain)
+        folder = folder if published else None
         found = _readers(root, folder, complain)
         shown = _judging(root, folder, complain) if len(found) > MOST_SHOWN else {*found}
-        plans = list(_plans(root, folder, complain, shown))
-        reports = [report_of(root, plan, complain, ()) for plan in plans]
+        readers = {name: read for name, read in found.items() if name in shown}
+        reports = _reports(root, readers, published, complain, ())
         drawn = watch(_drawn(reports, root, folder, jobs), len(reports))
         write_study([*drawn], path, [name for name in found if name not in shown])
-    return len(plans)
+    return len(reports)
 
 
-def _readers(
-    root: Path, folder: Path | None, complain: Callable[[str], None]
-) -> Mapping[str, Callable[[], Plan]]:
-    """Return what reads each sweep, by name, local ones first."""
+def _readers(root: Path, folder: Path | None, complain: Callable[[str], None]) -> Readers:
+    """Return what reads each sweep, local ones first."""
     names = [*list_sweeps(root), *([SINGLE] if list_single_runs(root) else [])]
     found = {name: partial(read_plan, root, name, complain) for name in names}
     for file in list_publications(folder) if folder else []:
@@ -98,8 +86,7 @@ def _readers(
 def _judging(root: Path, folder: Path | None, complain: Callable[[str], None]) -> set[str]:
     """Return the sweeps that judge the experiments' claims, as `planned_sweeps` chooses them."""
     sweeps = [*read_sweeps(root, list_sweeps(root), complain).values()]
-    with suppress(MachineError, CorruptError):  # they do not count, as is said elsewhere
-        sweeps += map(describe_publication, list_publications(folder) if folder else [])
+    sweeps += map(describe_publication, list_publications(folder) if folder else [])
     plans = read_registrations().values()
     registered = {frozenset(own.runs) for plan in plans for own in plan.sweeps}
     whole = [one for one in sweeps if one.scale in SCALES and not one.is_restricted]
@@ -108,23 +95,24 @@ def _judging(root: Path, folder: Path | None, complain: Callable[[str], None]) -
     return {*first.values()}
 
 
-def _plans(
+def _reports(
     root: Path,
-    folder: Path | None,
+    readers: Readers,
+    published: Mapping[str, Trial],
     complain: Callable[[str], None],
-    only: Collection[str],
-) -> Iterable[Plan]:
-    """Read some sweeps once, with their published trials."""
-    published = find_published(folder, None, complain)
-    for name, read in _readers(root, folder if published else None, complain).items():
-        if name not in only:
-            continue
+    formats: Sequence[Format],
+) -> list[Report]:
+    """Return the reports of the sweeps that can be read, with their published trials."""
+    found = []
+    for name, read in readers.items():
         try:
             plan = read()
         except PernnError as error:
             complain(f"sweep {name}: {error}")
-            continue
-        yield plan.taking(partial(restrict, published), root)
+        else:
+            plan = plan.taking(partial(restrict, published), root)
+            found.append(report_of(root, plan, complain, formats))
+    return found
 
 
 def _plan_published(file: Path) -> Plan:
@@ -152,26 +140,10 @@ def rebuild(
 ) -> list[Path]:
     """Write the reports of published sweeps, and the pages about all.
 
-    Equal trials give equal bytes, with the same versions of NumPy, SciPy and matplotlib.
-
-    Args:
-        folder: Published trials.
-        target: Where the pages go, a folder per sweep; its `report.md` and `pace.md` are filled if
-            they are there, and `predicted.md` made of its `expectations.json`.
-        complain: Told of a sweep that cannot be reported, and of trials that its grid lacks.
-        pages: Further pages whose marks are filled, as the replication report's are.
-        jobs: Processes that draw.
-        watch: Called with the reports and their number; hands each on before it is written.
-
-    Returns:
-        The page of each sweep, the page of all, the replication report, the expectations and the
-        further pages.
-
-    Raises:
-        ConfigError: If nothing is published there, or the expectations are malformed.
-        CorruptError: If a file is damaged.
-        MachineError: If pyarrow is missing.
-        StoreError: If a file cannot be written.
+    Equal trials give equal bytes, with the same versions of NumPy, SciPy and matplotlib. In the
+    target is a folder per sweep; its `report.md` and `pace.md` are filled if they are there, like
+    the further pages, and `predicted.md` is made of its `expectations.json`. `watch` is given the
+    reports and their number, and hands each on before it is written.
     """
     own = [target / PAGE] if (target / PAGE).exists() else []
     for page in (*own, *pages):
@@ -196,15 +168,7 @@ def rebuild(
 
 
 def write_pace(reports: Sequence[Report], target: Path) -> list[Path]:
-    """Fill the page on pace, if there, and draw its figure.
-
-    Args:
-        reports: Those of all published sweeps.
-        target: Folder of the pages.
-
-    Raises:
-        StoreError: If a file cannot be written.
-    """
+    """Fill the page on pace, if there, and draw its figure."""
     page = target / PACE
     if not page.exists():
         return []
@@ -215,35 +179,19 @@ def write_pace(reports: Sequence[Report], target: Path) -> list[Path]:
 
 
 def read_reports(folder: Path, complain: Callable[[str], None]) -> list[Report]:
-    """Return the report of every published sweep.
-
-    Args:
-        folder: Published trials.
-        complain: Told of a sweep whose experiment is not here, and of trials that its grid lacks.
-
-    Raises:
-        ConfigError: If nothing is published there.
-        CorruptError: If a file is damaged.
-        MachineError: If pyarrow is missing.
-    """
+    """Return the report of every published sweep."""
     paths = list_publications(folder)
     if not paths:
         raise ConfigError(f"no published trials: {where_published(folder)}; see `pernn publish`")
     with gc_paused():
         published = {one.run: one for one in read_published(folder)}
-        reports = []
-        for path in paths:
-            sweep = describe_publication(path)
-            try:
-                plan = plan_again(sweep)
-            except PernnError as error:
-                complain(f"{path}: {error}")
-                continue
-            plan = plan.taking(partial(restrict, published), folder)
-            if odd := len(set(sweep.runs) - plan.specs.keys()):
-                complain(f"{path}: {odd} trials are not in the grid of {sweep.name} any more")
-            # No trial lies in the folder itself: all that a report has are the published ones.
-            reports.append(report_of(folder, plan, complain, ("svg",)))
+        readers = {path.stem: partial(_plan_published, path) for path in paths}
+        # No trial lies in the folder itself: all that a report has are the published ones.
+        reports = _reports(folder, readers, published, complain, ("svg",))
+    for report in reports:
+        path = folder / f"{report.name}{ENDING}"
+        if odd := len({*describe_publication(path).runs} - {one.run for one in report.trials}):
+            complain(f"{path}: {odd} trials are not in the grid of {report.name} any more")
     return reports
 
 
@@ -298,13 +246,10 @@ def _draw(
         raise KeyboardInterrupt
     root, folder, name, formats = asked
     plan = _readers(root, folder, _ignore)[name]()
-
-    def find(runs: Iterable[str]) -> dict[str, Trial]:
-        # In the order of the grid, as the reports that are not read again.
-        return restrict(find_published(folder, runs, _ignore), runs)
-
     with gc_paused():
-        report = report_of(root, plan.taking(find, root), _ignore, formats)
+        # In the order of the grid, as the reports that are not read again.
+        plan = plan.taking(lambda runs: restrict(find_published(folder, runs, _ignore), runs), root)
+        report = report_of(root, plan, _ignore, formats)
         return report.figure, report.further
 
 

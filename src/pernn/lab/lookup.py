@@ -16,13 +16,14 @@ from pernn.lab.store import (
     RunStatus,
     Sweep,
     describe_publication,
+    gc_paused,
     is_done,
     list_publications,
     list_runs,
     list_sweeps,
     load_sweep,
     naming_damage,
-    read_statuses,
+    read_status,
     where_published,
 )
 from pernn.lab.sweeps import Plan, name_sweep, plan_again, plan_sweep
@@ -81,14 +82,7 @@ def list_single_runs(root: Path) -> list[str]:
 def read_plan(root: Path, name: str, complain: Callable[[str], None]) -> Plan:
     """Read a sweep as it was run, with its present specs.
 
-    Args:
-        root: Results directory.
-        name: The sweep's.
-        complain: Told of each trial of no sweep whose parts are not found, which is left out.
-
-    Raises:
-        ConfigError: If the experiment, or every trial of no sweep, cannot be read.
-        StoreError: If the list, or every trial of no sweep, is damaged.
+    A trial of no sweep whose parts are not found is left out, unless all are like that.
     """
     return _plan_of(root, read_sweep(root, name), complain)
 
@@ -133,10 +127,7 @@ def single_trials(specs: Mapping[str, RunSpec]) -> Experiment:
 
 
 def reload_plan(root: Path, name: str, complain: Callable[[str], None]) -> Plan:
-    """Expand a sweep's grid to go on, importing parts it names.
-
-    Arguments are those of `read_plan`.
-    """
+    """Expand a sweep's grid to go on, importing parts it names."""
     stored = read_sweep(root, name)
     own = stored.experiment, stored.scale, stored.overrides
     return _plan_of(root, stored, complain) if name == SINGLE else plan_sweep(*own).grown(root)
@@ -145,12 +136,8 @@ def reload_plan(root: Path, name: str, complain: Callable[[str], None]) -> Plan:
 def find_sweep(
     root: Path, name: str, scale: str, published: Path | None, complain: Callable[[str], None]
 ) -> Sweep:
-    """Return a sweep, of published trials if it never ran here.
-
-    Raises:
-        ConfigError: If there are neither runs nor published trials.
-    """
-    full = full_name(name, scale)
+    """Return a sweep, of published trials if it never ran here."""
+    full = name_sweep(name, scale, {}) if name in experiment_names() else name
     if full in list_sweeps(root):
         return read_sweep(root, full)
     files = {path.stem: path for path in list_publications(published)} if published else {}
@@ -187,12 +174,7 @@ def find_plan(
 def find_waiting(root: Path, complain: Callable[[str], None] | None = None) -> list[RunSpec]:
     """Return all planned trials that have no result.
 
-    Args:
-        root: Results directory.
-        complain: Told of each sweep whose experiment is not here, which is then left out.
-
-    Raises:
-        ConfigError: If there is such a sweep and nobody to tell.
+    A sweep of an unknown experiment is left out with a complaint; if nobody hears it, an error.
     """
     found: list[RunSpec] = []
     for sweep in (load_sweep(root, name) for name in list_sweeps(root)):
@@ -207,11 +189,6 @@ def find_waiting(root: Path, complain: Callable[[str], None] | None = None) -> l
     return found
 
 
-def full_name(name: str, scale: str) -> str:
-    """Return the name of an experiment's sweep at a scale."""
-    return name_sweep(name, scale, {}) if name in experiment_names() else name
-
-
 def look_at_sweeps(
     root: Path,
     names: Sequence[str] | None,
@@ -221,15 +198,8 @@ def look_at_sweeps(
 ) -> dict[str, list[RunStatus]]:
     """Return how the trials of each sweep stand.
 
-    Args:
-        root: Results directory.
-        names: Which sweeps; all if absent, and the trials of none.
-        published: Runs that count as finished if they were not begun here.
-        seen: What was found at the last look, which this one brings up to date.
-        complain: Told of each sweep whose list of runs is damaged, which is then left out.
-
-    Raises:
-        StoreError: If the list of a sweep that was named is damaged.
+    All sweeps are meant if none are named. Published trials that were not begun here count as
+    finished. What was `seen` at the last look is brought up to date.
     """
     if names is None:
         names = [*list_sweeps(root), *([SINGLE] if list_single_runs(root) else [])]
@@ -237,8 +207,11 @@ def look_at_sweeps(
     else:
         found = {name: read_sweep(root, name) for name in names}
     sweeps = {name: one.runs for name, one in found.items()}
-    every = dict.fromkeys(run for runs in sweeps.values() for run in runs)
-    seen.update(read_statuses(root, list(every), seen))
+    with gc_paused():
+        for run in dict.fromkeys(run for runs in sweeps.values() for run in runs):
+            # A result that is still there is not read again.
+            if not (run in seen and seen[run].state == "finished" and is_done(root, run)):
+                seen[run] = read_status(root, run)
     for run in published & seen.keys():
         if seen[run].state == "waiting":
             seen[run] = RunStatus(run, "finished", reason="published")

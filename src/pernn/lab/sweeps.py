@@ -269,22 +269,11 @@ class Plan:
     def with_published(
         self, folder: Path | None, complain: Callable[[str], None], root: Path
     ) -> "Plan":
-        """Return the plan with its published trials.
-
-        Args:
-            folder: Where these are; `None` to count none.
-            complain: Told if they cannot be read.
-            root: Results directory.
-        """
+        """Return the plan with its published trials."""
         return self.taking(lambda runs: find_published(folder, runs, complain), root)
 
     def taking(self, find: Callable[[Iterable[str]], dict[str, Trial]], root: Path) -> "Plan":
-        """Return the plan with published trials.
-
-        Args:
-            find: Returns those of some runs that are published.
-            root: Results directory.
-        """
+        """Return the plan with published trials, grown as they allow."""
         plan = replace(self, published=find(self.specs))
         more = plan.grown(root)
         return plan if len(more.specs) == len(plan.specs) else more.taking(find, root)
@@ -352,16 +341,7 @@ def restrict(published: Mapping[str, Trial], runs: Iterable[str]) -> dict[str, T
 
 
 def plan_sweep(experiment: str | Experiment, scale: str, overrides: Mapping[str, Any]) -> Plan:
-    """Expand an experiment's grid at a scale, under a name.
-
-    Args:
-        experiment: Its name, or what it is.
-        scale: `demo`, `small` or `paper`.
-        overrides: As for `trials`.
-
-    Raises:
-        ConfigError: If there is no such experiment or scale, or an override fits no spec.
-    """
+    """Expand an experiment's grid at a scale, under a name."""
     found = find_experiment(experiment) if isinstance(experiment, str) else experiment
     # As they will be read again.
     changes = json.loads(json.dumps(overrides))
@@ -407,17 +387,7 @@ def report_of(
     complain: Callable[[str], None],
     formats: "Sequence[Format] | None" = None,
 ) -> "Report":
-    """Return the report of a sweep, made when asked for.
-
-    Args:
-        root: Results directory.
-        plan: What is reported.
-        complain: Told of each damaged run, which is left out.
-        formats: Those of its figures' files; all if absent.
-
-    Raises:
-        CorruptError: If a registered plan is damaged.
-    """
+    """Return a sweep's report without damaged runs, made when asked for."""
     # Drawing takes longer to import than a sweep that is done takes to check.
     from pernn.lab.reports import FORMATS, Report, find_registered
 

@@ -127,11 +127,9 @@ class Trial:
         return bool(self.curves or tests)
 
     def lines(self, *, thinned: bool = False) -> Iterator[dict[str, Any]]:
-        """Yield a trial's metrics.
+        """Yield the log, or the thinned curve and the tests.
 
-        Args:
-            thinned: Give its learning curve and tests, which is all of a published trial; else the
-                whole log, nothing if it is damaged.
+        Of a published trial there are only these; a damaged log gives nothing.
         """
         if self.root is not None and not thinned:
             if not self.is_damaged:
@@ -146,13 +144,7 @@ class Trial:
 def read_trial(root: Path, run: str, on_warning: OnWarning | None = None) -> Trial | None:
     """Return a trial of a results directory, or `None` if unfinished.
 
-    Args:
-        root: Results directory.
-        run: Its fingerprint.
-        on_warning: Called if its machine or its curve is damaged, which then counts as unknown.
-
-    Raises:
-        CorruptError: If result or spec are damaged, or anything is and nobody is warned.
+    If its machine or its curve is damaged it counts as unknown, with a warning if anybody hears it.
     """
     directory = RunDirectory(root, run)
     result = directory.read_result()
@@ -176,14 +168,7 @@ def gather(
 ) -> list[Trial]:
     """Return the finished ones of some runs, those that ran here first.
 
-    Args:
-        root: Results directory.
-        runs: Which, in their order.
-        published: Trials that count where they are not finished here.
-        on_warning: Called for each damaged trial, which is left out.
-
-    Raises:
-        CorruptError: If a trial is damaged and nobody is warned.
+    A damaged trial is left out with a warning; if nobody hears it, it is an error.
     """
     found: dict[str, Trial] = {}
     known: dict[str, Any] = {}
@@ -204,17 +189,7 @@ def _sharing(one: Trial, known: dict[str, Any], **more: Any) -> Trial:
 
 
 def read_published(folder: Path, runs: Iterable[str] | None = None) -> list[Trial]:
-    """Return published trials, each once, those of the first file first.
-
-    Args:
-        folder: Where the files are.
-        runs: Only these; all if absent.
-
-    Raises:
-        CorruptError: If a file is damaged.
-        MachineError: If pyarrow is missing.
-        VersionError: If a newer pernn wrote one.
-    """
+    """Return published trials, each once, those of the first file first."""
     wanted = None if runs is None else set(runs)
     found: dict[str, Trial] = {}
     for path in list_publications(folder):
@@ -227,13 +202,7 @@ def read_published(folder: Path, runs: Iterable[str] | None = None) -> list[Tria
 def find_published(
     folder: Path | None, runs: Iterable[str] | None, on_warning: OnWarning
 ) -> dict[str, Trial]:
-    """Return those of some runs that are published, by name.
-
-    Args:
-        folder: Where the files are; `None` if nothing published counts.
-        runs: Which runs; all if absent.
-        on_warning: Called with the reason if nothing could be told.
-    """
+    """Return the published ones of some runs, or none with a warning."""
     if folder is None or not list_publications(folder):
         return {}
     try:
@@ -267,15 +236,7 @@ class Publication:
 def publish(root: Path, sweep: Sweep, folder: Path) -> Publication:
     """Add a sweep's finished trials to its file of published ones.
 
-    Args:
-        root: Results directory; the sweep itself need not be in it, as trials are known by specs.
-        sweep: What is published.
-        folder: Where the files of all sweeps are; made if it is missing.
-
-    Raises:
-        CorruptError: If the file is damaged, or is that of another sweep.
-        MachineError: If pyarrow is missing.
-        StoreError: If a file cannot be read or written.
+    The sweep need not be in the results directory, as trials are known by their specs.
     """
     path = folder / f"{sweep.name}{ENDING}"
     load_pyarrow()
@@ -382,12 +343,6 @@ def updates_to(
     Training accuracy is that of fresh batches, so it is no memory of them. Nothing is smoothed: the
     first crossing counts, even where a noisy curve falls below again. What is reached by the first
     point counts as reached there; docs/decisions/0030-updates-to-a-level.md has the reasons.
-
-    Args:
-        level: In the accuracies' unit.
-        updates: Positive and rising.
-        accuracies: One per update.
-        cap: Updates of the whole training.
     """
     points = list(zip(updates, accuracies, strict=True))
     if points and points[0][1] >= level:
@@ -410,17 +365,6 @@ def unroll(records: Iterable[Row], table: str | None) -> list[Row]:
 
     What a row's columns do not name stays as the whole trial has it; a metric that they do name is
     the row's own.
-
-    Args:
-        records: Finished trials, as `Trial.row` has them.
-        table: Name of the table; `None` leaves the trials as they are.
-
-    Returns:
-        The rows of the first trial, those of the second …; none of a trial without that table.
-
-    Raises:
-        CorruptError: If a column bears the name of a setting or of the run. What columns hold was
-            checked when the result was read.
     """
     if table is None:
         return list(records)
@@ -440,11 +384,7 @@ def unroll(records: Iterable[Row], table: str | None) -> list[Row]:
 
 
 def require_table(records: Sequence[Row], table: str) -> None:
-    """Refuse a table that no trial has.
-
-    Raises:
-        ConfigError: If there are trials, but none of them has it.
-    """
+    """Refuse a table that no trial has."""
     known = sorted({name for record in records for name in record.get("tables", {})})
     if records and table not in known:
         hint = suggestion(table, known)
@@ -457,15 +397,8 @@ def lines_of(trials: Iterable[Trial], num_points: int | None = None) -> "pd.Data
     """Return a row per line of metrics, training before tests.
 
     A million lines are tens of megabytes here, and ten times as much beside their settings: join
-    them a few at a time.
-
-    Args:
-        trials: Finished ones.
-        num_points: If given, at most this many lines of each kind per trial, of thinned curves,
-            evenly spread, the last one among them.
-
-    Returns:
-        Columns `run`, `kind`, `update` and what was measured.
+    them a few at a time. A number of points stands for at most this many lines of each kind per
+    trial, of thinned curves, evenly spread, the last one among them.
     """
     lines = frame_of(
         (one.run, line)
@@ -544,15 +477,11 @@ def to_frame(
     if table is not None:
         require_table(records, table)
     own = [] if sweep is None else [sweep]
-    rows = [
-        {
-            "run": row["run"],
-            "sweeps": ", ".join(dict.fromkeys([*names.get(row["run"], ()), *own])),
-            **row,
-        }
-        for row in unroll(records, table)
-    ]
-    return pd.DataFrame([{k: v for k, v in row.items() if k != "tables"} for row in rows])
+    frame = pd.DataFrame(unroll(records, table))
+    if not frame.empty:
+        sweeps = [", ".join(dict.fromkeys([*names.get(run, ()), *own])) for run in frame["run"]]
+        frame.insert(1, "sweeps", sweeps)
+    return frame.drop(columns="tables", errors="ignore")
 
 
 def _sweeps_of(root: Path) -> dict[str, list[str]]:

@@ -10,28 +10,21 @@ from queue import Empty
 from pernn.lab.runs import RunSpec
 from pernn.lab.store import lease_seconds, storing
 
-from .runner import (
+from .schedule import (
     POLL_SECONDS,
     STOP,
     Limits,
     OnEvent,
+    Schedule,
     describe_share,
+    drive,
     make_request,
     require_counts,
 )
-from .schedule import Schedule, drive
 from .worker import LOG, Child, Events, spawn
 
 ABSENT_SECONDS = 5.0
 """A driver that looked away for longer was stopped itself: its workers' silence proves nothing."""
-
-
-def num_cores() -> int:
-    """Count the CPU cores that this process may use."""
-    # Only Linux tells which ones; elsewhere all are taken to be.
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 @dataclass

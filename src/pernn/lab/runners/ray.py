@@ -17,7 +17,7 @@ from pernn.errors import ConfigError, MachineError, counted, install_command
 from pernn.lab.runs import RunSpec, describe_commit, describe_versions
 from pernn.lab.store import storing
 
-from .runner import (
+from .schedule import (
     POLL_SECONDS,
     STOP,
     Limits,

@@ -22,8 +22,16 @@ from pernn.lab.runs import SINKS_VARIABLE, RunSpec
 from pernn.lab.store import read_update
 
 from .ray import describe_code
-from .runner import POLL_SECONDS, Limits, TrialEvent, deferred_interrupt, make_request, run_request
-from .schedule import Schedule, drive
+from .schedule import (
+    POLL_SECONDS,
+    Limits,
+    Schedule,
+    TrialEvent,
+    deferred_interrupt,
+    drive,
+    make_request,
+    run_request,
+)
 from .worker import LOG, serve
 
 CONNECT_SECONDS = 90
@@ -34,11 +42,7 @@ NO_NODE_SECONDS = 60.0
 
 
 def task(mark: str, code: str, request: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Run a trial on a node, which checkpoints when cancelled.
-
-    Returns:
-        What it had to mend, and how it ended.
-    """
+    """Run a trial on a node, which checkpoints when cancelled."""
     interrupted, events = threading.Event(), list[TrialEvent]()
     with deferred_interrupt(interrupted):
         # The driver's process, which imports this file too, has no use for torch.
@@ -132,7 +136,7 @@ class Cluster:
             *warnings, end = [TrialEvent(**event) for event in ray.get(reference)]
         except RayTaskError as error:
             # What its machine lacks the others may lack, too.
-            self.schedule.requeue([self.schedule.running.pop(run)])
+            self.schedule.requeue(self.schedule.running.pop(run))
             self._give_up(_describe(error.cause))
         except RayError as error:
             self.schedule.fail(run, f"with {_describe(error)}")

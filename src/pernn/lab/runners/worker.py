@@ -21,7 +21,7 @@ from typing import Any, cast
 
 from pernn.lab.store import NUM_BEATS, lease_seconds, refuse_links, storing
 
-from .runner import BEAT, SIGNALS, STOP, TrialEvent, run_request
+from .schedule import BEAT, SIGNALS, STOP, TrialEvent, run_request
 
 LOG = "workers.log"
 START_SECONDS = 120.0
@@ -94,13 +94,10 @@ def spawn(module: str, root: Path, events: Events, environment: Mapping[str, str
     return Child(process, events)
 
 
-def serve(on_stop: Callable[[], None] = lambda: None) -> tuple[Callable[[Content], None], Requests]:
+def serve(on_stop: Callable[[], None]) -> tuple[Callable[[Content], None], Requests]:
     """Return a sender to the parent, and its requests up to `STOP`.
 
     Whatever a library prints goes to the log instead.
-
-    Args:
-        on_stop: Called, in a thread, as soon as the parent says to stop or is gone.
     """
     # It is started with -P; a part of one's own may be a file in this folder, but hides nothing.
     sys.path.append("")

@@ -2,6 +2,8 @@
 
 from pernn.lazy import exports
 
+from pernn.lab.config import checksum as checksum
+
 from .checkpoints import (
     Checkpoint as Checkpoint,
     CheckpointFolder as CheckpointFolder,
@@ -9,7 +11,6 @@ from .checkpoints import (
 from .files import (
     FORMAT as FORMAT,
     check_format as check_format,
-    checksum as checksum,
     gc_paused as gc_paused,
     make_directory as make_directory,
     naming_damage as naming_damage,
@@ -46,14 +47,15 @@ from .published import (
     where_published as where_published,
     write_publication as write_publication,
 )
-from .run_directory import RunDirectory as RunDirectory, is_done as is_done, list_runs as list_runs
-from .status import (
+from .run_directory import (
     Progress as Progress,
+    RunDirectory as RunDirectory,
     RunState as RunState,
     RunStatus as RunStatus,
+    is_done as is_done,
+    list_runs as list_runs,
     read_progress as read_progress,
     read_status as read_status,
-    read_statuses as read_statuses,
     read_update as read_update,
     seconds_left as seconds_left,
 )

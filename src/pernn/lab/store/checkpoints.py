@@ -77,11 +77,7 @@ class CheckpointFolder:
         return sorted(int(one[1]) for one in found if one)
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """Write a checkpoint, unless there is one of this update.
-
-        Raises:
-            StoreError: If it cannot be written; older ones are untouched.
-        """
+        """Write a checkpoint, unless there is one of this update."""
         final = self._folder(checkpoint.update)
         if final.exists():
             return
@@ -105,12 +101,7 @@ class CheckpointFolder:
             sync(self.path)
 
     def load(self, update: int) -> Checkpoint:
-        """Read a checkpoint and check it.
-
-        Raises:
-            StoreError: If a file cannot be read.
-            CorruptError: If anything differs from what was written.
-        """
+        """Read a checkpoint and check it."""
         folder = self._folder(update)
         refuse_links(self.path, folder)
         for name in (MANIFEST, TENSORS, STATE):
@@ -132,11 +123,7 @@ class CheckpointFolder:
             raise CorruptError(f"{folder / TENSORS}: not safetensors: {error}") from None
 
     def load_latest(self) -> tuple[Checkpoint | None, list[str]]:
-        """Read the newest sound checkpoint, and rename damaged ones.
-
-        Returns:
-            The checkpoint, or `None` if there is no sound one, and a complaint per damaged one.
-        """
+        """Read the newest sound checkpoint, rename damaged ones and complain."""
         complaints: list[str] = []
         for update in reversed(self.updates()):
             try:

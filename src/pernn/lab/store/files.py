@@ -1,7 +1,6 @@
 """Files that are whole or absent: atomic writes, guarded reads, plain messages."""
 
 import gc
-import hashlib
 import io
 import json
 import os
@@ -18,6 +17,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from pernn.errors import CorruptError, StoreError, VersionError
+from pernn.lab.config import checksum
 
 FORMAT = 1
 """Version of everything under a results directory; a larger number is refused."""
@@ -75,13 +75,7 @@ def write_atomically(
 ) -> None:
     """Replace a file in one step, on disk before this returns.
 
-    Args:
-        path: The file; its folder is made if it is missing.
-        content: Its new content, whole or in parts.
-        check: Called when all is written but the file not yet replaced; may refuse it.
-
-    Raises:
-        StoreError: If it cannot be written; the old content is then untouched.
+    Until then its content stays, and `check`, called last of all, may refuse the new one.
     """
     temporary = draft_of(path)
     with storing(path):
@@ -133,17 +127,8 @@ def sealed(values: Mapping[str, Any]) -> dict[str, Any]:
     return {**values, CHECKSUM: checksum(values)}
 
 
-def checksum(values: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of values as JSON, keys sorted, without spaces."""
-    return hashlib.sha256(_CANONICAL.encode(values).encode()).hexdigest()
-
-
 def parse_json(content: bytes) -> dict[str, Any]:
-    """Read a JSON object, and compare and remove its checksum.
-
-    Raises:
-        ValueError: If it is not a JSON object of finite numbers, or not what was written.
-    """
+    """Read a JSON object, and compare and remove its checksum."""
     values = from_json(content, allow_inf_nan=False)
     if not isinstance(values, dict):
         raise ValueError("expected a JSON object")  # noqa: TRY004 as for other damage
@@ -165,12 +150,7 @@ def _is_suspect(content: bytes) -> bool:
 
 
 def check_format(path: Path, values: Mapping[str, Any], newest: int = FORMAT) -> None:
-    """Refuse what a newer version wrote.
-
-    Raises:
-        VersionError: If the format is newer than this one.
-        CorruptError: If there is none.
-    """
+    """Refuse what a newer version wrote."""
     found = values.get("format")
     if not isinstance(found, int) or isinstance(found, bool) or found < 1:
         raise CorruptError(f"{path}: has no format number")
@@ -190,22 +170,13 @@ def _require_plain(value: Any) -> None:
         raise ValueError("holds a number of over 64 bits or beyond all floats")
 
 
-# Made once: a report reads tens of thousands of files.
-_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
 def physical_memory() -> int:
     """Return the bytes of memory of this machine."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def read_whole(path: Path, limit: int = MAX_BYTES) -> bytes:
-    """Read an ordinary file, never a pipe or a device.
-
-    Raises:
-        StoreError: If it cannot be read.
-        CorruptError: If it is no ordinary file or far larger than any that pernn writes.
-    """
+    """Read an ordinary file, never a pipe or a device."""
     with storing(path):
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as file:
@@ -224,11 +195,7 @@ def num_bytes_below(path: Path) -> int:
 
 
 def refuse_links(*paths: Path) -> None:
-    """Refuse places that lead out of the results directory.
-
-    Raises:
-        StoreError: If one of them is a symbolic link.
-    """
+    """Refuse places that lead out of the results directory."""
     for path in paths:
         if path.is_symlink():
             raise StoreError(
@@ -238,16 +205,7 @@ def refuse_links(*paths: Path) -> None:
 
 
 def read_json(path: Path, limit: int = MAX_SMALL_BYTES) -> dict[str, Any]:
-    """Read a JSON object.
-
-    Args:
-        path: The file.
-        limit: Bytes that it may have.
-
-    Raises:
-        StoreError: If the file cannot be read.
-        CorruptError: If it is not a JSON object, or its checksum does not fit.
-    """
+    """Read a JSON object."""
     content = read_whole(path, limit)
     try:
         return parse_json(content)
@@ -266,12 +224,7 @@ def read_json_if_any(path: Path, limit: int = MAX_SMALL_BYTES) -> dict[str, Any]
 
 
 def iterate_lines(path: Path, *, strict: bool = True) -> Iterator[dict[str, Any]]:
-    """Yield JSON lines, without a torn last one.
-
-    Args:
-        path: The file; no lines if there is none.
-        strict: Whether a damaged line is an error; else it is left out.
-    """
+    """Yield JSON lines, without a torn last one."""
     if path.exists():
         yield from parse_lines(path, read_whole(path), strict=strict)
 

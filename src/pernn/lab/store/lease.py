@@ -121,12 +121,9 @@ class Lease:
     def _write(self, holding: Holding) -> None:
         """Change the file where it is; closing it makes other hosts see that, without fsync."""
         self._holding = holding
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
-        try:
-            if os.pread(descriptor, SIZE, 0).startswith(self._mark):
-                os.pwrite(descriptor, holding.content(), 0)
-        finally:
-            os.close(descriptor)
+        with self._path.open("r+b", buffering=0) as file:
+            if os.pread(file.fileno(), SIZE, 0).startswith(self._mark):
+                os.pwrite(file.fileno(), holding.content(), 0)
 
 
 class LeaseWatch:
@@ -137,9 +134,6 @@ class LeaseWatch:
 
     def look(self, folder: Path) -> tuple[str, str]:
         """Look at a run's lock and lease.
-
-        Args:
-            folder: The run's directory.
 
         Returns:
             Who holds the run, empty if nobody does; and, if a lease of another host was seen
@@ -178,13 +172,8 @@ def lock_state(lock: Path) -> bool | None:
 def claim(folder: Path, *, locked: bool, expired: str = "") -> Lease:
     """Take a run's next term, if released or its holder dead.
 
-    Args:
-        folder: The run's directory.
-        locked: Whether this process holds a lock that excludes every process of this system.
-        expired: What a `LeaseWatch` named the lease of another host that it has seen expire.
-
-    Raises:
-        BusyError: If the holder may live or somebody else was faster.
+    The holder is dead if this process has locked out all others of the same system, or if its
+    lease, of another host, is the one that a `LeaseWatch` has seen expire.
     """
     seconds = lease_seconds()
     seen = _look(folder)
@@ -222,11 +211,7 @@ def _parse(term: int, content: bytes) -> Holding:
 
 
 def lease_seconds() -> float:
-    """Return the length of a lease, by default 60 s.
-
-    Raises:
-        ConfigError: If it is no such number.
-    """
+    """Return the length of a lease, by default 60 s."""
     word = os.environ.get(VARIABLE, str(SECONDS))
     try:
         seconds = float(word)

@@ -22,7 +22,7 @@ from pernn.errors import (
     counted,
     install_command,
 )
-from pernn.lab.config import Config
+from pernn.lab.config import Config, checksum
 
 from .files import (
     CHECKSUM,
@@ -30,7 +30,6 @@ from .files import (
     MAX_BYTES,
     MAX_RESULT_BYTES,
     check_format,
-    checksum,
     parse_json,
     read_json,
     read_whole,
@@ -66,12 +65,7 @@ class TrialValues(BaseModel):
 
 
 def to_parquet(trials: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) -> bytes:
-    """Return trials as a Parquet file's bytes.
-
-    Args:
-        trials: Nested values, the name at `result.fingerprint`.
-        about: Description of the file; which value each column has is added to it.
-    """
+    """Return trials as a Parquet file's bytes."""
     pa, parquet = load_pyarrow()
     count: dict[Keys, Counter[str]] = defaultdict(Counter)
     for one in trials:
@@ -117,12 +111,7 @@ def to_parquet(trials: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) ->
 
 
 def open_parquet(content: bytes) -> tuple[Any, dict[str, Any]]:
-    """Open a Parquet file for this thread, with its description.
-
-    Raises:
-        ValueError: If it has none, or is far larger than any that pernn writes; pyarrow's own
-            errors if it is no such file.
-    """
+    """Open a Parquet file for this thread, with its description."""
     pa, parquet = load_pyarrow()
     # `read_table` starts threads, which now and then abort a process that ends soon after
     # (apache/arrow#34314, a status of -6 after all was said).
@@ -153,15 +142,7 @@ def _require_plausible(num_bytes: int) -> None:
 
 
 def from_table(table: Any, held: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
-    """Return an Arrow table's trials as nested values, checksums compared.
-
-    Args:
-        table: A row per trial.
-        held: Column → keys that lead to its values.
-
-    Raises:
-        ValueError: If a trial is not what was written; other errors if the table never was one.
-    """
+    """Return a table's trials, given the keys that each column holds."""
     rows = [dict(_leaves(parse_json(text.encode()))) for text in table.column(REST).to_pylist()]
     for name, keys in held.items():
         for row, value in zip(rows, table.column(name).to_pylist(), strict=True):
@@ -290,13 +271,7 @@ def list_published(folder: Path | None, on_warning: Callable[[str], None]) -> se
 
 
 def describe_publication(path: Path) -> Sweep:
-    """Return a file's sweep with the trials that it holds.
-
-    Raises:
-        CorruptError: If it is not a file of published trials.
-        MachineError: If pyarrow is missing.
-        VersionError: If a newer pernn wrote it.
-    """
+    """Return a file's sweep with the trials that it holds."""
     with _reading(path) as (file, about):
         return _sweep_of(path, about, read_table(file, [RUN]))
 
@@ -430,12 +405,7 @@ def plan_folders() -> list[Path]:
 
 
 def read_registrations() -> dict[str, Registration]:
-    """Read all registered plans, by name.
-
-    Raises:
-        CorruptError: If one was changed since it was registered.
-        VersionError: If a newer pernn wrote it.
-    """
+    """Read all registered plans, by name."""
     paths = [path for folder in plan_folders() for path in sorted(folder.glob(f"*{PLAN_ENDING}"))]
     found = {}
     for path in paths:

@@ -1,27 +1,29 @@
-"""One run's directory: the contract of docs/run_directory.md."""
+"""One run's directory and state: the contract of docs/run_directory.md."""
 
 import errno
 import fcntl
+import json
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
-from pernn.errors import BusyError, ConfigError, CorruptError, StoreError
+from pernn.errors import BusyError, ConfigError, CorruptError, StoreError, one_line
+from pernn.lab.config import checksum
 
 from .checkpoints import CheckpointFolder
 from .files import (
     FORMAT,
     MAX_RESULT_BYTES,
     check_format,
-    checksum,
     iterate_lines,
     make_directory,
     read_json_if_any,
@@ -33,7 +35,16 @@ from .files import (
     to_json,
     write_atomically,
 )
-from .lease import LOCK, NO_LOCKS, Lease, claim, newest_lease
+from .lease import (
+    LOCK,
+    NO_LOCKS,
+    PATTERN,
+    Lease,
+    claim,
+    lock_state,
+    newest_lease,
+    this_boot_id,
+)
 
 Table = dict[str, list[str | int | float | None]]
 
@@ -69,11 +80,7 @@ class Result(BaseModel):
 
 
 def check_values(model: type[BaseModel], values: Mapping[str, Any]) -> None:
-    """Check the types of values as they were read.
-
-    Raises:
-        ValueError: If one is wrong; says which key, what was expected and what it holds.
-    """
+    """Check the types of values as they were read."""
     try:
         model.model_validate(values)
     except ValidationError as error:
@@ -119,10 +126,7 @@ class RunDirectory:
     def locked(self, expired: str = "") -> Iterator[None]:
         """Be the run's only writer within the block.
 
-        Other hosts, which may not see the lock, see the lease.
-
-        Args:
-            expired: See `claim`.
+        Other hosts, which may not see the lock, see the lease; of `expired` `claim` tells.
 
         Raises:
             BusyError: If another process holds it.
@@ -148,11 +152,7 @@ class RunDirectory:
             os.close(descriptor)
 
     def _acquire(self, descriptor: int) -> bool:
-        """Take the lock; whoever looks at the status holds it for a moment, so try again.
-
-        Returns:
-            Whether there are locks on this file system.
-        """
+        """Take the lock, if there are locks here; who looks at the status has it for a moment."""
         for _ in range(NUM_LOCK_TRIES):
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -170,19 +170,12 @@ class RunDirectory:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """Guard a write: whoever lost the lease leaves, before it or by an error that came of it.
-
-        Raises:
-            BusyError: If the lease is lost.
-        """
-        if self._lease is None:
-            yield
-            return
-        self._lease.check()
+        """Guard a write: who lost the lease leaves, before it or by an error that came of it."""
+        self._require_held()
         try:
             yield
         except StoreError:
-            self._lease.check()
+            self._require_held()
             raise
 
     def _require_held(self) -> None:
@@ -260,10 +253,7 @@ class RunDirectory:
             return {"metrics": os.pread(descriptor, end, 0).decode()}
 
     def restore_metrics(self, state: Mapping[str, Any]) -> str:
-        """Go back to the metrics of a checkpoint.
-
-        Args:
-            state: The checkpoint's; empty to forget everything.
+        """Go back to the metrics of a checkpoint, or to none.
 
         Returns:
             What was wrong with the file and is mended; empty if nothing was.
@@ -273,17 +263,14 @@ class RunDirectory:
         before = state["metrics"].encode() if state else b""
         if not content.startswith(before):
             wrong = f"{path} lacks the {len(before)} bytes that were measured before"
-        self._metrics_end = self._begin_metrics(before)
+        self._begin_metrics(before)
         return wrong
 
     def _begin_metrics(self, content: bytes) -> int:
-        """Put a new file in the place of the metrics: who lost the run has the old one open.
-
-        Returns:
-            Where it ends.
-        """
+        """Put a new file, of this length, in place of the one that who lost the run has open."""
         self._replace(METRICS, content)
-        return len(content)
+        self._metrics_end = len(content)
+        return self._metrics_end
 
     @contextmanager
     def _metrics(self) -> Iterator[tuple[int, int]]:
@@ -291,20 +278,16 @@ class RunDirectory:
 
         A last line that a kill cut short is dropped.
         """
-        path = self.path / METRICS
-        if self._metrics_end is None:
+        path, end = self.path / METRICS, self._metrics_end
+        if end is None:
             content = read_whole(path) if path.exists() else b""
-            self._metrics_end = self._begin_metrics(content[: content.rfind(b"\n") + 1])
-        with storing(path):
-            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-            try:
-                self._require_held()
-                if os.fstat(descriptor).st_size < self._metrics_end:
-                    # A line beyond the end would leave a hole.
-                    raise _changed(path)
-                yield descriptor, self._metrics_end
-            finally:
-                os.close(descriptor)
+            end = self._begin_metrics(content[: content.rfind(b"\n") + 1])
+        with storing(path), path.open("r+b", buffering=0) as file:
+            self._require_held()
+            if os.fstat(file.fileno()).st_size < end:
+                # A line beyond the end would leave a hole.
+                raise _changed(path)
+            yield file.fileno(), end
 
     def metrics(self) -> Iterator[dict[str, Any]]:
         """Yield the lines of metrics, one in memory at a time."""
@@ -333,11 +316,7 @@ class RunDirectory:
             _require_all(os.write(file.fileno(), content), content)
 
     def note_failure(self, reason: str, error: str = "") -> None:
-        """Add a failure to the journal, even before the run began.
-
-        Raises:
-            StoreError: If it cannot be written, or leads elsewhere.
-        """
+        """Add a failure to the journal, even before the run began."""
         refuse_links(self.path.parent, self.path, self.path / JOURNAL)
         with storing(self.path):
             make_directory(self.path)
@@ -394,3 +373,130 @@ def list_runs(root: Path) -> list[str]:
     with storing(folder):
         names = [path.name for path in folder.iterdir() if path.is_dir() and not path.is_symlink()]
     return sorted(name for name in names if FINGERPRINT.fullmatch(name))
+
+
+TAIL = 2**16
+"""Bytes at the end of `metrics.jsonl` in which its last whole line stands."""
+SILENT_SECONDS = 600.0
+"""Age of a lease's newest sign of life beyond any difference between two hosts' clocks."""
+RunState = Literal["finished", "running", "stopped", "waiting", "failed", "damaged"]
+"""In the order in which they are counted for a reader."""
+
+
+@dataclass(frozen=True)
+class RunStatus:
+    """State of one run.
+
+    Attributes:
+        run: Its fingerprint.
+        state: `running` while a process holds it; `stopped` if it can be taken up again.
+        update: Newest checkpoint, or the end.
+        reason: Why it diverged, failed, stopped or is damaged, or who on another host holds it.
+    """
+
+    run: str
+    state: RunState
+    update: int = 0
+    reason: str = ""
+
+
+def read_status(root: Path, run: str) -> RunStatus:
+    """Return where a run stands."""
+    directory = RunDirectory(root, run)
+    try:
+        result = directory.read_result()
+        if result is not None:
+            lost, end = result.get("diverged"), 0
+            with suppress(LookupError, TypeError, ValueError):
+                end = int(lost["update"] if lost else result["tables"]["by_update"]["update"][-1])
+            reason = f"diverged: {lost['reason']}" if lost else ""
+            return RunStatus(run, "finished", end, reason)
+        if not directory.path.is_dir():
+            return RunStatus(run, "waiting")
+        begun = directory.read_spec() is not None
+        update = max(directory.checkpoints.updates(), default=0)
+        if lock_state(directory.path / LOCK):
+            return RunStatus(run, "running", update)
+        lease = newest_lease(directory.path)
+        if lease is not None and not lease.released and lease.boot_id != this_boot_id():
+            # Whether it lives shows only in time: whoever takes the run up will find out.
+            beat = (directory.path / PATTERN.format(lease.term)).stat().st_mtime
+            if time.time() - beat < max(SILENT_SECONDS, lease.seconds):
+                return RunStatus(run, "running", update, f"held by {lease.holder}")
+            since = datetime.fromtimestamp(beat).astimezone().isoformat(" ", "minutes")
+            return RunStatus(run, "stopped", update, f"no sign of {lease.holder} since {since}")
+        last = (directory.read_journal() or [{}])[-1]
+        reason = one_line(str(last.get("reason", "")))
+        if last.get("event") == "failed":
+            return RunStatus(run, "failed", update, reason)
+        return RunStatus(run, "stopped", update, reason) if begun else RunStatus(run, "waiting")
+    except (StoreError, OSError) as error:
+        return RunStatus(run, "damaged", reason=str(error))
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Progress of a run.
+
+    Attributes:
+        update: Updates done, as far as its files say.
+        total: Updates of its training; 0 if unknown.
+        rate: Updates per second since it was started or resumed; `None` if unknown.
+    """
+
+    update: int
+    total: int
+    rate: float | None
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Estimate the time to the end of the training."""
+        return max(0, self.total - self.update) / self.rate if self.rate and self.total else None
+
+
+def read_progress(root: Path, status: RunStatus) -> Progress:
+    """Return the progress of a begun run, unknown where unreadable."""
+    directory = RunDirectory(root, status.run)
+    measured, now = _last_measured(directory.path / METRICS)
+    update, total, rate = max(measured, status.update), 0, None
+    with suppress(StoreError, OSError, LookupError, TypeError, ValueError):
+        total = (directory.read_spec() or {})["training"]["iterations"]
+        journal = directory.read_journal()
+        begun = [line for line in journal if line.get("event") in ("started", "resumed")]
+        elapsed = now - datetime.fromisoformat(begun[-1]["time"]).timestamp()
+        fresh = update - int(begun[-1]["update"])
+        rate = fresh / elapsed if elapsed > 0 and fresh > 0 else None
+    return Progress(update, total, rate)
+
+
+def read_update(root: Path, run: str) -> int:
+    """Return a run's number of updates, by its files."""
+    directory = RunDirectory(root, run)
+    measured, _ = _last_measured(directory.path / METRICS)
+    return max(measured, max(directory.checkpoints.updates(), default=0))
+
+
+def seconds_left(statuses: Sequence[RunStatus], running: Sequence[Progress]) -> float | None:
+    """Estimate a sweep's time to its end, at the present pace.
+
+    Trials that have not begun are taken to be as long as those that run.
+    """
+    rate = sum(one.rate or 0 for one in running)
+    if not rate:
+        return None
+    length = sum(one.total for one in running) / len(running)
+    left: float = sum(max(0, one.total - one.update) for one in running)
+    left += sum(
+        max(0, length - one.update) for one in statuses if one.state not in ("finished", "running")
+    )
+    return left / rate
+
+
+def _last_measured(path: Path) -> tuple[int, float]:
+    """Return the update of the last whole line of metrics, and when it was written."""
+    with suppress(OSError, ValueError, KeyError, TypeError), path.open("rb") as file:
+        found = os.fstat(file.fileno())
+        file.seek(max(0, found.st_size - TAIL))
+        line = file.read().split(b"\n")[-2:][0]
+        return int(json.loads(line)["update"]), found.st_mtime
+    return 0, 0.0

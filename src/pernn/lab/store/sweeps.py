@@ -70,21 +70,12 @@ _SWEEP = TypeAdapter(Sweep)
 
 
 def as_sweep(values: Mapping[str, Any]) -> Sweep:
-    """Return a sweep of plain values.
-
-    Raises:
-        ValueError: If they are not those of one.
-    """
+    """Return a sweep of plain values."""
     return _SWEEP.validate_json(to_json(values), strict=True)
 
 
 def sweep_directory(root: Path, name: str) -> Path:
-    """Return a sweep's folder.
-
-    Raises:
-        ConfigError: If the name could lead elsewhere.
-        StoreError: If a symbolic link does.
-    """
+    """Return a sweep's folder."""
     if not NAME.fullmatch(name):
         raise ConfigError(f"not a sweep's name, of letters, digits, _, - and .: {name[:60]!r}")
     directory = root / "sweeps" / name
