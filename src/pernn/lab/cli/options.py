@@ -1,21 +1,17 @@
 """Options that verbs share, their values read and checked, and exit statuses."""
 
-import inspect
 import json
 import os
 import re
 import shlex
 import time
-from collections.abc import Callable, Mapping, Sequence
-from copy import copy
-from dataclasses import dataclass, field, fields
-from functools import wraps
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer import Argument, Option
-from typer.models import ArgumentInfo
 
 from pernn import errors
 from pernn.errors import ConfigError, MachineError, StoreError, counted
@@ -67,62 +63,9 @@ Additions = Annotated[
         "core.kind=mymodule:MinGRUConfig; may be repeated.",
     ),
 ]
-Jobs = Annotated[
-    int | None,
-    Option("--jobs", "-j", min=1, help="Trials at a time; the default is one per CPU core."),
-]
+Jobs = Annotated[int | None, Option("--jobs", "-j", min=1)]
 Threads = Annotated[int, Option(min=1, help="CPU threads of each trial.")]
 Device = Annotated[str, Option(help="auto (CUDA if there is any, else CPU), cpu, cuda, cuda:1 …")]
-
-
-def command(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a verb ready for Typer.
-
-    Its `launch` is taken apart, and the `Args` of docstrings are help.
-    """
-    parameters: list[inspect.Parameter] = []
-    launch: Sequence[str] = ()
-    own = read_helps(verb)
-    for name, one in inspect.signature(verb, eval_str=True).parameters.items():
-        if name != "launch":
-            parameters.append(_declare(name, one.annotation, one.default, own))
-            continue
-        # `Annotated[Launch, …]` names the options that the verb has.
-        hints, helps = get_type_hints(Launch, include_extras=True), read_helps(Launch)
-        names = get_args(one.annotation)[1:]
-        options = [each for each in fields(Launch) if each.init and each.name in (names or hints)]
-        launch = [each.name for each in options]
-        parameters += [_declare(e.name, hints[e.name], e.default, helps) for e in options]
-
-    @wraps(verb)
-    def call(**values: Any) -> Any:
-        if launch:
-            values["launch"] = Launch(**{name: values.pop(name) for name in launch})
-        return verb(**values)
-
-    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    call.__annotations__ = {one.name: one.annotation for one in parameters}
-    return call
-
-
-def _declare(name: str, hint: Any, default: Any, helps: Mapping[str, str]) -> inspect.Parameter:
-    """Return a parameter as Typer takes it; what has no default is an argument."""
-    kind, *more = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-    info = copy(more[0]) if more else Argument() if default is inspect.Parameter.empty else Option()
-    info.help = info.help or helps.get(name)
-    if info.default is ... and not info.param_decls and not isinstance(info, ArgumentInfo):
-        info.param_decls = (f"--{name.replace('_', '-')}",)  # without --no-…
-    hint = Annotated[kind, info]
-    place = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(name, place, default=default, annotation=hint)
-
-
-def read_helps(documented: Any) -> dict[str, str]:
-    """Return what a docstring says of arguments or attributes."""
-    text = inspect.getdoc(documented) or ""
-    _, _, block = re.sub(r"\n(Args|Attributes):\n", "\0", text, count=1).partition("\0")
-    found = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", block, re.MULTILINE)
-    return {name: " ".join(words.split()) for name, words in found}
 
 
 RUNNERS_OF = {
@@ -140,7 +83,7 @@ class Launch:
     """Settings of how trials run, each of them an option.
 
     Attributes:
-        jobs: Trials at a time.
+        jobs: Trials at a time; the default is one per CPU core.
         threads: CPU threads of each.
         device: Where they compute.
         time_limit: Stop cleanly after this wall-clock time: 90s, 55m, 3h50m or 11:30:00. A tenth
@@ -358,5 +301,5 @@ def where(results: Path) -> str:
 def left_out(damage: Sequence[str]) -> int:
     """Print why runs were left out, and return the exit status."""
     for reason in damage:
-        typer.echo(f"pernn: left out: {reason}", err=True)
+        warn(f"left out: {reason}")
     return exit_status(StoreError) if damage else 0
