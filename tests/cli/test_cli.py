@@ -17,7 +17,7 @@ from rich.console import Console
 from cli.tiny import sweep, tiny_run
 from command_line import call as pernn
 from command_line import succeed
-from pernn.errors import install_command
+from pernn.errors import install_command, show_time
 from pernn.lab.cli import look
 from pernn.lab.cli.app import VERBS
 from pernn.lab.cli.run import showing
@@ -94,13 +94,16 @@ def test_the_time_left_is_that_of_updates():
     specs = [TRIAL, TRIAL.override({"seed": 5})]
     run, half = TRIAL.fingerprint(), TRIAL.num_updates // 2
     with showing(specs, Path("nowhere"), Console(file=io.StringIO())) as tally:
-        tally(TrialEvent("running", run))
-        tally(TrialEvent("running", run, 1))
-        assert tally.seconds_left() is None  # starting processes is no update's time
-        tally.begun -= 1000.0
+        for seconds, update in ((0, 0), (500, 1)):
+            tally.progress.get_time = lambda seconds=seconds: seconds
+            tally(TrialEvent("running", run, update))
+            # Starting processes is no update's time.
+            assert tally.progress.tasks[0].time_remaining is None
+        tally.progress.get_time = lambda: 1500
         tally(TrialEvent("running", run, half))
         expected = 1000.0 / (half - 1) * (2 * TRIAL.num_updates - half)
-        assert tally.seconds_left() == pytest.approx(expected, rel=0.05)
+        assert tally.progress.tasks[0].time_remaining == pytest.approx(expected, abs=1)
+        assert show_time(expected) in tally.progress.tasks[0].fields["left"]
         tally(TrialEvent("stopped", run, half))
         assert tally.updates[run] == half
 

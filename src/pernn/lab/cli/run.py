@@ -1,11 +1,11 @@
 """`pernn run`, `train`, `resume` and `pause`."""
 
+import math
 import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -13,6 +13,7 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    TaskID,
     TextColumn,
     TimeElapsedColumn,
 )
@@ -127,13 +128,13 @@ def resume(
                 raise
             damage.append(f"sweep {name}: {error}")
     status = left_out(damage)
-    summaries: list[dict[str, Any]] | None = [] if as_json and sweep is None else None
+    summaries: list[object] = []
+    tell = print_json if sweep else summaries.append
     for plan in plans:
-        found = carry_out(plan, results, launch, as_json=as_json, summaries=summaries)
-        status = max(status, found)
+        status = max(status, carry_out(plan, results, launch, as_json=as_json, tell=tell))
         if status == LEFT_EARLY:
             break
-    if summaries is not None:
+    if as_json and not sweep:
         print_json(summaries)
     return status
 
@@ -177,12 +178,11 @@ def train(
     one = RunSpec.read(spec).override(overrides(assignments))
     runner = launch.make_runner()
     launch.check_machine([one])
-    with showing([one], results, Console(stderr=True)) as on_event:
-        runner.run([one], results, on_event)
-    directory, failures = RunDirectory(results, one.fingerprint()), on_event.failures
-    for failure in failures:
-        warn(f"{failure.state}: {failure.message}")
-    if failures:
+    with showing([one], results, Console(stderr=True)) as tally:
+        runner.run([one], results, tally)
+    directory, ended = RunDirectory(results, one.fingerprint()), tally.ended.values()
+    if failures := [event for event in ended if event.state == "failed"]:
+        warn(f"failed: {failures[0].message}")
         return failure_status(failures)
     result = directory.read_result()
     if result is None:
@@ -204,12 +204,9 @@ def carry_out(
     launch: Launch,
     *,
     as_json: bool,
-    summaries: list[dict[str, Any]] | None = None,
+    tell: Callable[[object], None] = print_json,
 ) -> int:
-    """Run a sweep, show its report, and return the exit status.
-
-    Where summaries are collected, its own is added instead of printed.
-    """
+    """Run a sweep, show its report or tell its summary, and return the exit status."""
     # Messages go to standard error when standard output is for a script.
     console = Console(stderr=as_json)
     found = run_sweep(
@@ -224,11 +221,7 @@ def carry_out(
         anew=as_json,
     )
     if as_json and found.report is not None:
-        summary = found.plan.summary(root, found.report)
-        if summaries is None:
-            print_json(summary)
-        else:
-            summaries.append(summary)
+        tell(found.plan.summary(root, found.report))
     else:
         if found.verdicts:
             from .terminal import print_verdicts
@@ -265,9 +258,9 @@ def _check(
     console.print(f"Needs {found.describe()}", soft_wrap=True, markup=False)
     found.check()
     limited = launch.time_limit is not None or launch.max_trials is not None
-    if launch.yes or limited or not found.is_long:
+    if launch.yes or limited or not found.is_long or found.hours is None:
         return
-    time = "" if found.hours is None else f"at least {show_time(3600 * found.hours[0])}"
+    time = f"at least {show_time(3600 * found.hours[0])}"
     if not sys.stdin.isatty():
         raise ConfigError(
             f"this takes {time}: say --yes to begin, or limit it with --time-limit or --max-trials"
@@ -282,63 +275,50 @@ class Tally:
         self.specs = {spec.fingerprint(): spec for spec in specs}
         self.labels = tell_apart(self.specs)
         self.updates = {run: read_status(root, run).update for run in self.specs}
-        self.first = sum(self.updates.values())
-        self.begun: float | None = None
-        self.total = sum(spec.num_updates for spec in specs)
         self.ended: dict[str, TrialEvent] = {}
         self.progress = progress
-        label, done = f"[bold]all {len(specs)} trials", self.first
-        self.bars = {"": progress.add_task(label, total=self.total, completed=done, left="")}
-
-    @property
-    def failures(self) -> list[TrialEvent]:
-        """Trials that cannot go on."""
-        return [event for event in self.ended.values() if event.state == "failed"]
-
-    def seconds_left(self) -> float | None:
-        """Estimate the time left from the updates done since the start."""
-        done = sum(self.updates.values())
-        if self.begun is None:  # starting processes is no update's time
-            if done > self.first:
-                self.begun, self.first = time.monotonic(), done
-            return None
-        elapsed, fresh = time.monotonic() - self.begun, done - self.first
-        return elapsed / fresh * (self.total - done) if fresh else None
+        self.bars: dict[str, TaskID] = {}
+        total, done = sum(spec.num_updates for spec in specs), sum(self.updates.values())
+        label = f"[bold]all {len(specs)} trials"
+        self.all = progress.add_task(label, total=total, completed=done, left="")
 
     def __call__(self, event: TrialEvent) -> None:
         """Take note of an event and show it."""
-        run, label = event.run, self.labels[event.run]
-        self.updates[run] = max(self.updates[run], event.update)
+        run, spec, label = event.run, self.specs[event.run], self.labels[event.run]
+        update = spec.num_updates if event.state == "finished" else event.update
+        self.updates[run] = max(self.updates[run], update)
+        self.progress.update(self.all, completed=sum(self.updates.values()))
+        seconds = self.progress.tasks[0].time_remaining
+        left = "" if event.state == "stopped" else show_time(seconds)
+        self.progress.update(self.all, left=left)
         if event.is_end:
             self.ended[run] = event
-        if event.state == "finished":
-            self.updates[run] = self.specs[run].num_updates
-        left = "" if event.state == "stopped" else show_time(self.seconds_left())
-        self._move_bars(event, left)
+            if run in self.bars:
+                self.progress.remove_task(self.bars.pop(run))
+        elif not event.elsewhere:
+            if run not in self.bars:
+                self.bars[run] = self.progress.add_task(label, total=spec.num_updates, left="")
+            self.progress.update(self.bars[run], completed=self.updates[run])
         if event.is_warning:
             typer.echo(f"warning: {label}: {event.message}", err=True)
         elif event.message or (self.progress.disable and (event.is_end or event.elsewhere)):
-            left = left and f", {left} left"
             reason = f": {event.message}" if event.message else ""
             count = f"[{len(self.ended)}/{len(self.specs)}]"
+            left = left and f", {left} left"
             typer.echo(f"{count} {event.state}: {label}{reason}{left}", err=True)
-
-    def _move_bars(self, event: TrialEvent, left: str) -> None:
-        run, spec, bars, progress = event.run, self.specs[event.run], self.bars, self.progress
-        progress.update(bars[""], completed=sum(self.updates.values()), left=left)
-        if event.state == "running" and not event.elsewhere and run not in bars:
-            bars[run] = progress.add_task(self.labels[run], total=spec.num_updates, left="")
-        if run in bars:
-            progress.update(bars[run], completed=self.updates[run])
-        if event.is_end and run in bars:
-            progress.remove_task(bars.pop(run))
 
 
 @contextmanager
 def showing(specs: Sequence[RunSpec], root: Path, console: Console) -> Iterator[Tally]:
     """Show progress while the block runs, of events that it is given."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    more = (TimeElapsedColumn(), TextColumn("{task.fields[left]}"))
-    progress = Progress(*columns, *more, console=console, disable=not console.is_terminal)
+    progress = Progress(
+        *columns,
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+        console=console,
+        disable=not console.is_terminal,
+        speed_estimate_period=math.inf,  # the time left is that at the pace since the beginning
+    )
     with progress:
         yield Tally(specs, root, progress)
