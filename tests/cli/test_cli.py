@@ -68,26 +68,21 @@ def test_train_goes_on_from_its_own_spec(tmp_path):
 
 
 def test_trials_of_no_sweep_are_resumed_by_name(tmp_path):
-    for spec in (TRIAL, TRIAL.override({"seed": 5})):
-        begin(tmp_path / "results", spec)
-    named = pernn("resume", "train", "--runner", "inline", "--max-trials", "1", cwd=tmp_path)
+    """By what is printed to go on, too, from where the command ran."""
+    for seed in (5, 6, 7):
+        begin(tmp_path / "my results", TRIAL.override({"seed": seed}))
+    words = ("resume", "train", "--runner", "inline", "--max-trials", "1", "-r", "my results")
+    named = pernn(*words, cwd=tmp_path)
     assert (named.returncode, named.stderr.count("pernn resume train")) == (5, 1)
-    every = succeed("resume", "--runner", "inline", "--json", cwd=tmp_path)
-    assert [one["num_finished"] for one in json.loads(every.stdout)] == [2]
-    assert not (tmp_path / "results" / "sweeps" / "train" / "sweep.json").exists()
-    assert "nothing to do" in pernn("resume", "train", cwd=tmp_path).stdout
-    assert pernn("resume", cwd=tmp_path).stderr.startswith("No sweeps in")
-    assert pernn("resume", "--json", cwd=tmp_path).stdout == "[]\n"
-
-
-def test_what_is_printed_to_go_on_goes_on(tmp_path):
-    """From where the command ran, whatever the results directory."""
-    begin(tmp_path / "my results", TRIAL)
-    begin(tmp_path / "my results", TRIAL.override({"seed": 5}))
-    words = ("train", "--runner", "inline", "--max-trials", "1", "-r", "my results")
-    said = pernn("resume", *words, cwd=tmp_path).stderr
-    command = re.search("to go on: pernn (.*)", said).group(1)
-    assert succeed(*shlex.split(command), cwd=tmp_path)
+    command = shlex.split(re.search("to go on: pernn (.*)", named.stderr).group(1))
+    assert pernn(*command, *words[2:6], cwd=tmp_path).returncode == 5
+    there = {"cwd": tmp_path, "PERNN_RESULTS": "my results"}
+    every = succeed("resume", "--runner", "inline", "--json", **there)
+    assert [one["num_finished"] for one in json.loads(every.stdout)] == [3]
+    assert not (tmp_path / "my results" / "sweeps" / "train" / "sweep.json").exists()
+    assert "nothing to do" in pernn("resume", "train", **there).stdout
+    assert pernn("resume", **there).stderr.startswith("No sweeps in")
+    assert pernn("resume", "--json", **there).stdout == "[]\n"
 
 
 def test_the_time_left_is_that_of_updates():
@@ -178,11 +173,7 @@ def blocked(tmp_path):
         (["run", "vocabulary_size", "--set", "core.hiden_size=3"], 2, "did you mean 'hidden_size'"),
         (["run", "vocabulary_size", "--set", "core.hidden_size"], 2, "expected path=value"),
         (["run", "vocabulary_size", *["--set", "seed=1"] * 2], 2, "seed stands twice"),
-        (
-            ["run", "vocabulary_size", "--set", "task.vocab_size=1"],
-            2,
-            "greater than or equal to 2",
-        ),
+        (["run", "vocabulary_size", "--set", "task.vocab_size=1"], 2, "greater than or equal to 2"),
         (["train", "{trial}", "--set", "encoding.size=7"], 2, "size must be even"),
         (["train", "{trial}", "--set", "task.num_held_out=5000"], 2, "only 4,096 sequences"),
         (["train", "absent.toml"], 2, "absent.toml"),
@@ -208,8 +199,7 @@ def blocked(tmp_path):
         (["prepare", "sorting", "--characters"], 2, "sorting is no file: --name, --share"),
         (["prepare", "book.txt", "--set", "seed=1"], 2, "is a file: --scale and --set"),
         (["prepare", "languagemodelling"], 2, "did you mean 'language_modelling'"),
-        (["show", "vocabulary_size", "--sample", "2"], 2, "vocabulary_size is an experiment"),
-        (["show", "input_length", "--sample", "2"], 2, "sequences are shown of a task"),
+        (["show", "vocabulary_size", "--sample", "2"], 2, "no kind 'vocabulary_size'"),
         (["show", "reverse_ordering", "--scale", "paper"], 2, "is a task: it takes --sample, "),
         (["show", "sorting", "--sample", "1", "--set", "hold_time=2"], 2, "hold_time: unknown key"),
         (["show", "sortin"], 2, "no experiment"),
@@ -270,10 +260,8 @@ main()
     ("module", "number"),
     [
         ("pernn.lab.cli.app", signal.SIGINT),
-        ("typer", signal.SIGTERM),
         ("typer", signal.SIGINT),
         ("pernn.lab.cli.results", signal.SIGUSR1),
-        ("pernn.lab.cli.results", signal.SIGINT),
         ("pernn.lab.sweeps", signal.SIGTERM),
     ],
 )

@@ -38,29 +38,30 @@ def test_every_page_has_a_place(site):
         site.pages_of("docs/nothing.md", ROOT)
 
 
-def test_the_reference_has_every_public_name(site):
+@pytest.fixture(scope="module")
+def api(site, tmp_path_factory):
+    """The pages of the reference, by name."""
+    folder = tmp_path_factory.mktemp("site") / "api"
+    site.write_api(folder)
+    return {path.name: path.read_text() for path in folder.iterdir()}
+
+
+def test_the_reference_has_every_public_name(site, api):
+    said = "".join(api.values())
     for package in site.PACKAGES:
         module = importlib.import_module(f"pernn.{package}" if package else "pernn")
         names = site.public_names(site.source_of(package))
-        assert set(names) == set(getattr(module, "__all__", names)) - {"__version__"}
         assert names
-
-
-def test_each_name_is_a_directive(site, tmp_path):
-    site.write_api(tmp_path / "api")
-    pages = {path.name: path.read_text() for path in (tmp_path / "api").iterdir()}
-    said = "".join(pages.values())
-    for package in site.PACKAGES:
-        for name in site.public_names(site.source_of(package)):
+        assert set(names) == set(getattr(module, "__all__", names)) - {"__version__"}
+        for name in names:
             assert f"::: {'.'.join(filter(None, ('pernn', package, name)))}\n" in said
 
 
-def test_a_class_has_a_page_with_its_equation(site, tmp_path):
-    site.write_api(tmp_path / "api")
-    page = (tmp_path / "api" / "01-pernn.cores.GRU.md").read_text()
+def test_a_class_has_a_page_with_its_equation(api):
+    page = api["01-pernn.cores.GRU.md"]
     assert page.startswith("# GRU\n\nGated recurrent unit.\n\nh_t = ")
     assert "Source: Cho et al. (2014)" in page
-    table = (tmp_path / "api" / "01-pernn.cores.md").read_text()
+    table = api["01-pernn.cores.md"]
     assert "| [GRU](01-pernn.cores.GRU.md) | GRU, interchangeable with `torch.nn.GRU`. |" in table
     assert "::: pernn.cores.map_state\n" in table
     assert "::: pernn.cores.GRU\n" not in table

@@ -1,9 +1,8 @@
 """`pernn prepare`, `prune`, `sample`, `errors` and `analyze`: texts, and what runs hold."""
 
 import sys
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -15,23 +14,15 @@ from rich.progress import (
     TaskID,
     TextColumn,
     TimeElapsedColumn,
-    track,
 )
 from rich.table import Table
 from typer import Argument, Option
 
 from pernn.errors import ConfigError, one_line
-from pernn.lab.corpora import (
-    SHARE,
-    LanguageModellingConfig,
-    keep_text,
-    raw_folder,
-)
-from pernn.lab.corpora import (
-    prepare as prepare_corpus,
-)
+from pernn.lab.corpora import SHARE, LanguageModellingConfig, keep_text, raw_folder
 from pernn.lab.experiments import find_experiment, trials
 from pernn.lab.lookup import find_waiting, name_run
+from pernn.lab.reports import export_records, require_exportable
 from pernn.lab.runs import StabilityAnalysis, delete_leftovers, find_leftovers, with_stages
 from pernn.lab.store import list_runs, load_sweep
 
@@ -49,6 +40,7 @@ from .options import (
     print_json,
     warn,
 )
+from .terminal import tracked
 
 
 def prepare(
@@ -93,32 +85,31 @@ def prepare(
     if not tasks:
         raise ConfigError(f"{what}: its data are drawn, not read: there is nothing to prepare")
     for task in sorted(tasks, key=lambda task: task.name):
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-        with Progress(*columns, TimeElapsedColumn()) as progress:
-            corpus = prepare_corpus(task, Stages(progress))
-        typer.echo(f"{task.name}: {corpus.folder}")
+        _prepare(task)
 
 
-class Stages:
-    """A bar for each stage of a preparation."""
+def _prepare(task: LanguageModellingConfig) -> None:
+    """Prepare a text and show a bar for each stage; that one has begun ends those before it."""
+    from pernn.lab.corpora import prepare
 
-    def __init__(self, progress: Progress) -> None:
-        self.progress = progress
-        self.bars: dict[str, TaskID] = {}
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeElapsedColumn()) as progress:
+        bars: dict[str, TaskID] = {}
 
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        """Show how far a stage is; that it has begun means that those before it are done."""
-        if stage not in self.bars:
-            for bar in self.progress.tasks:
-                self.progress.update(bar.id, completed=bar.total or bar.completed)
-            self.bars[stage] = self.progress.add_task(stage, total=None)
-        self.progress.update(self.bars[stage], completed=done, total=total or None)
+        def show(stage: str, done: int, total: int) -> None:
+            if stage not in bars:
+                for bar in progress.tasks:
+                    progress.update(bar.id, completed=bar.total or bar.completed)
+                bars[stage] = progress.add_task(stage, total=None)
+            progress.update(bars[stage], completed=done, total=total or None)
+
+        corpus = prepare(task, show)
+    typer.echo(f"{task.name}: {corpus.folder}")
 
 
 def _keep(file: Path, name: str, share: float, *, characters: bool) -> None:
     """Keep a text and tell how to use it."""
-    unit: Literal["pieces", "characters"] = "characters" if characters else "pieces"
-    config = keep_text(file, name, share=share, unit=unit)
+    config = keep_text(file, name, share=share, unit="characters" if characters else "pieces")
     train, valid, test = config.paragraphs
     typer.echo(
         f"{name}: {sum(config.paragraphs):,} paragraphs kept in {raw_folder(name).absolute()}: "
@@ -234,8 +225,6 @@ def analyze(
     Example:
         pernn analyze results/runs/0123456789abcdef --pairs 16 -o stability.csv
     """
-    from pernn.lab.reports import export_records, require_exportable
-
     if output is not None:
         require_exportable(output)
     # Only what computes loads torch.
@@ -244,34 +233,28 @@ def analyze(
     config = StabilityAnalysis(
         num_per_condition=pairs, source_step=source_step, map_per_condition=map_pairs
     )
-    tables = analyse_run(run, config, device=device, threads=threads, watch=_watch)
-    rows = [
-        {"table": name, **dict(zip(table, values, strict=True))}
-        for name, table in tables.items()
-        for values in zip(*table.values(), strict=True)
-    ]
+    watch = tracked("Analysing checkpoints")
+    tables = analyse_run(run, config, device=device, threads=threads, watch=watch)
     # Before the file: if that cannot be written, minutes of work are not lost.
     if as_json:
         print_json(tables)
     else:
-        _print_stability(tables["gradient_stability"])
+        table = tables["gradient_stability"]
+        shown = Table("Update", *dict.fromkeys(table["condition"]), title="Gradient similarity")
+        by_update: dict[int, list[str]] = {}
+        for update, value in zip(table["update"], table["similarity"], strict=True):
+            by_update.setdefault(update, []).append(f"{value:.4f}")
+        for update, values in by_update.items():
+            shown.add_row(f"{update:,}", *values)
+        Console().print(shown)
     if output is not None:
+        rows = [
+            {"table": name, **dict(zip(table, values, strict=True))}
+            for name, table in tables.items()
+            for values in zip(*table.values(), strict=True)
+        ]
         export_records(rows, output)
         typer.echo(f"{len(rows)} rows written to {output}", err=as_json)
-
-
-def _watch(lines: Iterable[Any], count: int) -> Iterable[Any]:
-    return track(lines, "Analysing checkpoints", count, console=Console(stderr=True))
-
-
-def _print_stability(table: dict[str, list[Any]]) -> None:
-    shown = Table("Update", *dict.fromkeys(table["condition"]), title="Gradient similarity")
-    rows: dict[int, list[str]] = {}
-    for update, value in zip(table["update"], table["similarity"], strict=True):
-        rows.setdefault(update, []).append(f"{value:.4f}")
-    for update, row in rows.items():
-        shown.add_row(f"{update:,}", *row)
-    Console().print(shown)
 
 
 def errors(run: Path, device: Device = "auto", as_json: Json = False) -> None:

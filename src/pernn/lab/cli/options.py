@@ -19,7 +19,6 @@ from pernn.lab.config import parse_assignment
 from pernn.lab.experiments import ADDED, TUNED, first_seeds
 from pernn.lab.runners import Limits, LocalRunner, RayRunner, num_cores, require_ray
 from pernn.lab.runs import SINKS, RunSpec, choose_sinks
-from pernn.lab.store import evidence_folder
 
 if TYPE_CHECKING:
     from pernn.lab.runners import InlineRunner, TrialEvent
@@ -29,8 +28,7 @@ Results = Annotated[
     Path, Option("--results", "-r", envvar="PERNN_RESULTS", help="Results directory.")
 ]
 IgnorePublished = Annotated[
-    bool,
-    Option(help="Do not count published trials (in `evidence`, or PERNN_EVIDENCE) as done."),
+    bool, Option(help="Do not count published trials (in `evidence`, or PERNN_EVIDENCE) as done.")
 ]
 SWEEP = Argument(
     help="A sweep (see `pernn status`), an experiment, or `train` for those of `pernn train`."
@@ -123,7 +121,8 @@ class Launch:
     @property
     def jobs_here(self) -> int:
         """Number of trials at a time, if they run on this machine."""
-        return 1 if self.runner == "inline" else number_of_jobs(self.jobs, self.threads)
+        at_most = max(1, num_cores() // self.threads)
+        return 1 if self.runner == "inline" else self.jobs or at_most
 
     def check_machine(self, specs: Sequence[RunSpec]) -> None:
         """Refuse what this machine lacks, before anything is measured or announced.
@@ -151,8 +150,12 @@ class Launch:
                 option, users = f"--{name.replace('_', '-')}", " or ".join(runners)
                 raise ConfigError(f"{option} applies only to --runner {users}, not {self.runner}")
         choose_sinks(self.log_to)
-        if self.is_here and not self.oversubscribe:
-            check_cores(self.jobs_here, self.threads, num_cores())
+        needed, cores = self.jobs_here * self.threads, num_cores()
+        if self.is_here and not self.oversubscribe and needed > cores:
+            raise ConfigError(
+                f"--jobs {self.jobs_here} of {counted(self.threads, 'thread')} need {needed} "
+                f"cores, and this process may use {cores}: use fewer, or --oversubscribe"
+            )
         seconds = None if self.time_limit is None else read_duration(self.time_limit)
         where: dict[str, Any] = {"device": self.device, "threads": self.threads}
         where["limits"] = Limits(seconds, self.max_trials, begun=self.begun)
@@ -165,15 +168,6 @@ class Launch:
             return InlineRunner(**where)
         gpus = self.gpus_per_trial or 0.0
         return RayRunner(self.address or "auto", self.jobs, gpus_per_trial=gpus, **where)
-
-
-def check_cores(jobs: int, threads: int, cores: int) -> None:
-    """Refuse trials that would take cores from one another."""
-    if jobs * threads > cores:
-        raise ConfigError(
-            f"--jobs {jobs} of {counted(threads, 'thread')} need {jobs * threads} cores, and "
-            f"this process may use {cores}: use fewer, or --oversubscribe"
-        )
 
 
 def overrides(assignments: list[str] | None) -> dict[str, Any]:
@@ -227,11 +221,6 @@ def _read_seeds(text: str) -> list[int]:
     return list(map(int, words)) if "," in text else list(first_seeds(int(words[0])))
 
 
-def number_of_jobs(jobs: int | None, threads: int) -> int:
-    """Return the number of jobs, by default as many as cores allow."""
-    return jobs or max(1, num_cores() // threads)
-
-
 def read_duration(text: str) -> float:
     """Read a time such as 90s, 55m, 3h50m or 11:30:00 in seconds."""
     parts = [rf"(?:(\d{{1,9}}(?:\.\d{{1,9}})?){unit})?" for unit in "hms"]
@@ -246,11 +235,6 @@ def read_duration(text: str) -> float:
             f"{text[:40]!r}"
         )
     return seconds
-
-
-def published_folder(*, ignore: bool) -> Path | None:
-    """Return the folder of published trials, `None` to ignore them."""
-    return None if ignore else evidence_folder()
 
 
 def print_json(content: object) -> None:

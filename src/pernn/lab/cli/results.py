@@ -1,19 +1,18 @@
 """`pernn report`, `compare`, `export`, `publish`, `evidence`, `register` and `cite`."""
 
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import track
 from typer import Argument, Option
 
 from pernn.errors import ConfigError, StoreError, counted, one_line
 from pernn.lab.experiments import experiment_names
-from pernn.lab.lookup import find_plan, find_sweep
-from pernn.lab.reports import Comparison, export_curves, export_records, require_exportable
+from pernn.lab.lookup import find_plan, find_sweep, name_run
+from pernn.lab.reports import export_curves, export_records, require_exportable
+from pernn.lab.runners import num_cores
 from pernn.lab.store import (
     FOLDER,
     VARIABLE_OF_PLANS,
@@ -33,6 +32,7 @@ from .options import (
     Additions,
     Assignments,
     IgnorePublished,
+    Jobs,
     Json,
     Results,
     Scale,
@@ -40,21 +40,10 @@ from .options import (
     exit_status,
     grid_changes,
     left_out,
-    number_of_jobs,
     print_json,
-    published_folder,
     warn,
 )
-from .terminal import print_rows, print_verdicts
-
-if TYPE_CHECKING:
-    from pernn.lab.reports import Report
-
-Drawers = Annotated[int | None, Option("--jobs", "-j", min=1)]
-
-
-def _watch(reports: "Iterable[Report]", count: int) -> "Iterable[Report]":
-    return track(reports, "Drawing sweeps", count, console=Console(stderr=True))
+from .terminal import print_rows, print_verdicts, tracked
 
 
 def report(
@@ -66,7 +55,7 @@ def report(
     as_json: Json = False,
     every: Annotated[bool, Option("--all")] = False,
     output: Annotated[Path | None, Option("--out", "-o")] = None,
-    jobs: Drawers = None,
+    jobs: Jobs = None,
 ) -> int:
     """Write figure, tables, verdicts and page of all finished trials.
 
@@ -83,7 +72,7 @@ def report(
         pernn report vocabulary_size --claims
         pernn report --all --out study.html
     """
-    published = published_folder(ignore=ignore_published)
+    published = None if ignore_published else evidence_folder()
     damage: list[str] = []
     if every:
         if sweep is not None or as_json or claims:
@@ -95,9 +84,9 @@ def report(
             )
         from pernn.lab.evidence import make_study
 
-        path = output or results / "study.html"
-        how: Any = {"jobs": number_of_jobs(jobs, 1), "watch": _watch}
-        make_study(results, path, damage.append, published, **how)
+        path, watch = output or results / "study.html", tracked("Drawing sweeps")
+        num_jobs = jobs or num_cores()
+        make_study(results, path, damage.append, published, jobs=num_jobs, watch=watch)
         typer.echo(str(path))
         return left_out(damage)
     if sweep is None or output is not None or jobs is not None:
@@ -105,15 +94,12 @@ def report(
             "expected a sweep, or --all (and then --out FILE, --jobs N) for a page of all"
         )
     plan = find_plan(results, sweep, scale, published, warn)
-    if claims:
-        verdicts = report_of(results, plan, damage.append).verdicts
-        if as_json:
-            print_json([verdict.dump() for verdict in verdicts])
-        else:
-            print_verdicts(verdicts, Console(), brief=False)
-        return left_out(damage)
-    made = make_report(results, plan, damage.append)
-    if as_json:
+    made = (report_of if claims else make_report)(results, plan, damage.append)
+    if claims and as_json:
+        print_json([verdict.dump() for verdict in made.verdicts])
+    elif claims:
+        print_verdicts(made.verdicts, Console(), brief=False)
+    elif as_json:
         print_json(plan.summary(results, made))
     else:
         typer.echo("\n".join(map(str, made.paths)))
@@ -166,7 +152,7 @@ def compare(
             until=until,
             scale=scale,
             results=results,
-            evidence=published_folder(ignore=ignore_published),
+            evidence=None if ignore_published else evidence_folder(),
             complain=warn,
             left_out=damage.append,
         )
@@ -176,16 +162,12 @@ def compare(
     if as_json:
         print_json(found.dump())
     else:
-        _print_comparison(found)
+        console = Console()
+        console.print(one_line(found.title), markup=False, soft_wrap=True)
+        print_rows(found.columns, found.rows, console)
+        for note in found.notes:
+            console.print(note, markup=False, soft_wrap=True)
     return left_out(damage)
-
-
-def _print_comparison(found: Comparison) -> None:
-    console = Console()
-    console.print(one_line(found.title), markup=False, soft_wrap=True)
-    print_rows(found.columns, found.rows, console)
-    for note in found.notes:
-        console.print(note, markup=False, soft_wrap=True)
 
 
 def export(
@@ -214,7 +196,7 @@ def export(
         pernn export variable_length --table by_length -o by_length.csv
         pernn export vocabulary_size --curves -o curves.csv
     """
-    published = published_folder(ignore=ignore_published)
+    published = None if ignore_published else evidence_folder()
     damage: list[str] = []
     runs = find_sweep(results, sweep, scale, published, warn).runs
     require_exportable(output)
@@ -255,21 +237,21 @@ def publish(
     Example:
         pernn publish vocabulary_size dual_frequency --scale small --to evidence
     """
-    from pernn.lab.lookup import name_run
-
-    changes = grid_changes(assignments, seeds, additions)
-    found = {
-        name: plan_sweep(name, scale, changes).sweep
-        if name in experiment_names()
-        else load_sweep(results, name)
-        for name in sweeps
-    }
-    if changes and not found.keys() <= {*experiment_names()}:
+    changes, experiments = grid_changes(assignments, seeds, additions), experiment_names()
+    if changes and not {*sweeps} <= {*experiments}:
         raise ConfigError(
             "--set, --seeds and --add concern experiments only: a sweep's name has its own"
         )
-    made = {name: publish_sweep(results, sweep, to) for name, sweep in found.items()}
-    for name, one in made.items():
+    found = {
+        name: plan_sweep(name, scale, changes).sweep
+        if name in experiments
+        else load_sweep(results, name)
+        for name in sweeps
+    }
+    made: dict[str, dict[str, Any]] = {}
+    for name, sweep in found.items():
+        one = publish_sweep(results, sweep, to)
+        made[name] = {"path": str(one.path), "trials": one.fates, "left_out": one.left_out}
         count = Counter(one.fates.values())
         said = ", ".join(f"{number} {fate}" for fate, number in count.items()) or "nothing finished"
         if not as_json:
@@ -280,16 +262,12 @@ def publish(
         for run, reason in one.left_out.items():
             warn(f"{name_run(results, run)} of {name} left out: {reason}")
     if as_json:
-        plain = {
-            name: {"path": str(one.path), "trials": dict(one.fates), "left_out": dict(one.left_out)}
-            for name, one in made.items()
-        }
-        print_json(plain)
-    return exit_status(StoreError) if any(one.left_out for one in made.values()) else 0
+        print_json(made)
+    return exit_status(StoreError) if any(one["left_out"] for one in made.values()) else 0
 
 
 def evidence(
-    to: Path = Path("docs/evidence"), fill: list[Path] | None = None, jobs: Drawers = None
+    to: Path = Path("docs/evidence"), fill: list[Path] | None = None, jobs: Jobs = None
 ) -> int:
     """Rebuild all figures, tables, verdicts and pages from published trials, without training.
 
@@ -307,15 +285,15 @@ def evidence(
     from pernn.lab.evidence import rebuild
 
     lost: list[str] = []
-    how: Any = {"jobs": number_of_jobs(jobs, 1), "watch": _watch}
-    for path in rebuild(evidence_folder(), to, lost.append, fill or [], **how):
+    num_jobs, watch = jobs or num_cores(), tracked("Drawing sweeps")
+    for path in rebuild(evidence_folder(), to, lost.append, fill or [], jobs=num_jobs, watch=watch):
         typer.echo(str(path))
     for one in lost:
         warn(one)
     return 1 if lost else 0
 
 
-def register(plan: Path) -> int:
+def register(plan: Path) -> None:
     """Write down what will be run and judged, before it is run.
 
     PLAN.lock.json beside it has a digest of every trial and claim, the rule of verdicts, the
@@ -343,7 +321,6 @@ def register(plan: Path) -> int:
     if path.parent.resolve() not in [folder.resolve() for folder in plan_folders()]:
         folders = " and ".join(map(str, plan_folders()))
         warn(f"reports look for plans in {folders}: move it there, or set {VARIABLE_OF_PLANS}")
-    return 0
 
 
 def cite(

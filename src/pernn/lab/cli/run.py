@@ -26,6 +26,7 @@ from pernn.lab.runners import TrialEvent
 from pernn.lab.runs import RunSpec, estimate, tell_apart
 from pernn.lab.store import (
     RunDirectory,
+    evidence_folder,
     is_done,
     list_sweeps,
     load_sweep,
@@ -49,7 +50,6 @@ from .options import (
     left_out,
     overrides,
     print_json,
-    published_folder,
     warn,
     where,
 )
@@ -206,14 +206,14 @@ def carry_out(
     as_json: bool,
     tell: Callable[[object], None] = print_json,
 ) -> int:
-    """Run a sweep, show its report or tell its summary, and return the exit status."""
+    """Run a sweep, show or tell its report, and return the exit status."""
     # Messages go to standard error when standard output is for a script.
     console = Console(stderr=as_json)
     found = run_sweep(
         plan,
         root,
         launch.make_runner(),
-        evidence=published_folder(ignore=launch.ignore_published),
+        evidence=None if launch.ignore_published else evidence_folder(),
         watch=lambda specs: showing(specs, root, console),
         prepare=lambda specs, more: _check(specs, root, launch, console, more),
         say=lambda text: console.print(text, soft_wrap=True, markup=False),

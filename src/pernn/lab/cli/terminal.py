@@ -1,13 +1,14 @@
 """Tables on a terminal, without markup or control characters of files."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
 import typer
 from rich.cells import cell_len
 from rich.console import Console
-from rich.table import Column, Table
+from rich.progress import track
+from rich.table import Table
 from rich.text import Text
 
 from pernn.errors import counted
@@ -19,17 +20,7 @@ MAX_FRAMED = 200
 MIN_WIDTH = 20
 """A column is made no narrower than this, unless its longest cell is."""
 
-MAX_NAMED = 10
-"""Columns that are named where they do not fit."""
-
-
-STYLES = {
-    "supported": "green",
-    "contradicted": "red",
-    "inconclusive": "yellow",
-    "too few seeds": "dim",
-    "not run": "dim",
-}
+STYLES = {"supported": "green", "contradicted": "red", "inconclusive": "yellow"}
 
 
 def plain(value: Any) -> Text:
@@ -42,17 +33,18 @@ def framed(columns: Sequence[str], rows: Iterable[Sequence[Any]], least: int = 1
 
     Columns whose cells are as long are not narrower than `least`.
     """
-    lines = [[plain(value) for value in row] for row in (columns, *rows)]
-    widths = (max(cell.cell_len for cell in column) for column in zip(*lines, strict=True))
-    table = Table(
-        *(
-            Column(name, overflow="fold", min_width=min(width, least))
-            for name, width in zip(lines[0], widths, strict=True)
-        )
-    )
+    table, lines = Table(), [[plain(value) for value in row] for row in (columns, *rows)]
+    for name, *cells in zip(*lines, strict=True):
+        width = min(least, max(cell.cell_len for cell in (name, *cells)))
+        table.add_column(name, overflow="fold", min_width=width)
     for line in lines[1:]:
         table.add_row(*line)
     return table
+
+
+def tracked(what: str) -> Callable[[Iterable[Any], int], Iterable[Any]]:
+    """Return what shows a loop's progress on standard error."""
+    return lambda items, count: track(items, what, count, console=Console(stderr=True))
 
 
 def print_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], console: Console) -> None:
@@ -73,10 +65,9 @@ def print_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], console: C
             text = "  ".join(cell + " " * (width - cell_len(cell)) for cell, width in cells)
             console.file.write(text.rstrip() + "\n")
     if hidden := [cells[0] for cells in zip(*lines, strict=True)][num_shown:]:
-        names = ", ".join(hidden[:MAX_NAMED]) + (", …" if len(hidden) > MAX_NAMED else "")
         typer.echo(
             f"{counted(len(hidden), 'column')} beyond the {console.width} characters of a line: "
-            f"{names}; widen the terminal, ask for fewer, or print all with --json",
+            f"{', '.join(hidden)}; widen the terminal, ask for fewer, or print all with --json",
             err=True,
         )
 
@@ -89,7 +80,7 @@ def print_verdicts(verdicts: Sequence[Verdict], console: Console, *, brief: bool
     for one in shown:
         details = "; ".join(filter(None, [one.quantity, one.divided, one.detail, one.remark]))
         table.add_row(
-            Text(one.verdict, STYLES[one.verdict]),
+            Text(one.verdict, STYLES.get(one.verdict, "dim")),
             Text.assemble(f"{one.claim.statement}\n", (details, "dim")),
             "\n".join(_estimates(one)),
         )
