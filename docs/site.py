@@ -5,14 +5,16 @@ the API reference is made from docstrings. A broken link or anchor, or a missing
 fail.
 """
 
-import ast
 import json
 import re
 import shutil
 import subprocess
 import sys
 from functools import partial
+from importlib import import_module
+from inspect import getdoc
 from pathlib import Path
+from types import FunctionType, ModuleType
 from urllib.parse import unquote
 from xml.etree import ElementTree as ET
 
@@ -103,55 +105,40 @@ merge_init_into_class = true
 """
 
 
-def public_names(place: Path) -> list[str]:
-    """Return what a package's `__init__` imports as itself, or a module's functions and classes."""
-    if place.suffix:
-        nodes = ast.parse(place.read_text(encoding="utf-8")).body
-        defined = [one.name for one in nodes if isinstance(one, ast.FunctionDef | ast.ClassDef)]
-        names = [name for name in defined if not name.startswith("_")]
-    else:
-        tree = ast.parse((place / "__init__.py").read_text(encoding="utf-8"))
-        imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-        names = [one.name for node in imports for one in node.names if one.asname == one.name]
-    return sorted(names, key=str.lower)
-
-
-def source_of(package: str) -> Path:
-    """Return the folder, or the file, of a package of `PACKAGES`."""
-    place = ROOT.joinpath("src", "pernn", *package.split("."))
-    return place if place.is_dir() else place.with_suffix(".py")
-
-
-def classes_of(package: Path) -> dict[str, tuple[str, str]]:
-    """Return a package's public classes: name → docstrings of its module and of itself."""
-    public, found = set(public_names(package)), {}
-    for path in package.glob("*.py"):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        for node in tree.body:
-            if isinstance(node, ast.ClassDef) and node.name in public:
-                said = (ast.get_docstring(one) or "" for one in (tree, node))
-                found[node.name] = (next(said), next(said))
-    return found
+def public_names(module: ModuleType) -> list[str]:
+    """Return a package's public names, or a module's own functions and classes."""
+    own = [
+        name
+        for name, value in vars(module).items()
+        if getattr(value, "__module__", "") == module.__name__
+        and isinstance(value, type | FunctionType)
+    ]
+    names = getattr(module, "__all__", own)
+    return sorted((name for name in names if not name.startswith("_")), key=str.lower)
 
 
 def write_api(folder: Path) -> None:
     """Write a page per package or class, which the generator fills from docstrings."""
     folder.mkdir()
     for place, (package, title) in enumerate(PACKAGES.items()):
-        module = f"pernn.{package}" if package else "pernn"
-        names, parts = public_names(source_of(package)), [f"# {title}: `{module}`"]
-        classes = classes_of(source_of(package)) if package in PARTS else {}
+        module = import_module(f"pernn.{package}".rstrip("."))
+        found = {name: getattr(module, name) for name in public_names(module)}
+        parts = [f"# {title}: `{module.__name__}`"]
+        classes = {
+            name: (getdoc(sys.modules[one.__module__]), getdoc(one) or "")
+            for name, one in found.items()
+            if package in PARTS and isinstance(one, type)
+        }
         if classes:
             parts.append("| class | |\n|---|---|")
-        for name in filter(classes.get, names):
-            around, own = classes[name]
-            file = f"{place:02}-{module}.{name}.md"
+        for name, (around, own) in classes.items():
+            file = f"{place:02}-{module.__name__}.{name}.md"
             parts[-1] += f"\n| [{name}]({file}) | {own.splitlines()[0]} |"
-            text = f"# {name}\n\n{around}\n\n::: {module}.{name}\n{INHERITED}"
+            text = f"# {name}\n\n{around}\n\n::: {module.__name__}.{name}\n{INHERITED}"
             (folder / file).write_text(text, encoding="utf-8")
-        parts += [f"::: {module}.{name}" for name in names if name not in classes]
+        parts += [f"::: {module.__name__}.{name}" for name in found if name not in classes]
         text = "\n\n".join(parts)
-        (folder / f"{place:02}-{module}.md").write_text(text + "\n", encoding="utf-8")
+        (folder / f"{place:02}-{module.__name__}.md").write_text(text + "\n", encoding="utf-8")
 
 
 def shrink(drawing: str) -> str:

@@ -200,7 +200,7 @@ def blocked(tmp_path):
         (["prepare", "book.txt", "--set", "seed=1"], 2, "is a file: --scale and --set"),
         (["prepare", "languagemodelling"], 2, "did you mean 'language_modelling'"),
         (["show", "vocabulary_size", "--sample", "2"], 2, "no kind 'vocabulary_size'"),
-        (["show", "reverse_ordering", "--scale", "paper"], 2, "is a task: it takes --sample, "),
+        (["show", "reverse_ordering", "--scale", "paper"], 2, "of a task there are --sample, "),
         (["show", "sorting", "--sample", "1", "--set", "hold_time=2"], 2, "hold_time: unknown key"),
         (["show", "sortin"], 2, "no experiment"),
     ],

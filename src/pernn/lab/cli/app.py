@@ -24,7 +24,6 @@ UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 
 app = typer.Typer(
     name="pernn",
-    help="Position-encoded recurrent networks: rerun the study, trust its numbers, extend it.",
     epilog="Exit statuses: " + "; ".join(f"{n} {text}" for n, text in EXIT_STATUSES.items()) + ".",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -51,7 +50,7 @@ def options(
 VERBS = {
     "list": "look:list_experiments",
     "show": "look:show",
-    "prepare": "data:prepare",
+    "prepare": "run:prepare",
     "register": "results:register",
     "run": "run:run",
     "train": "run:train",
@@ -61,13 +60,13 @@ VERBS = {
     "report": "results:report",
     "compare": "results:compare",
     "cite": "results:cite",
-    "analyze": "data:analyze",
-    "errors": "data:errors",
-    "sample": "data:sample",
+    "analyze": "results:analyze",
+    "errors": "results:errors",
+    "sample": "results:sample",
     "publish": "results:publish",
     "evidence": "results:evidence",
     "export": "results:export",
-    "prune": "data:prune",
+    "prune": "results:prune",
     "doctor": "look:doctor",
 }
 """Verb → file and function; a file is imported only when its verb may be needed."""

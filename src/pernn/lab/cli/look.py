@@ -11,14 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from functools import cache, partial
 from importlib.metadata import requires
-from itertools import compress
 from pathlib import Path
 from typing import Annotated, NamedTuple, get_args
 
 import typer
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 from typer import Argument, Option
@@ -58,7 +56,7 @@ from .options import (
     print_json,
     warn,
 )
-from .terminal import framed, print_rows
+from .terminal import framed, print_rows, without_blanks
 
 SECONDS = 2.0
 Found = Mapping[str, Sequence[RunStatus]]
@@ -110,7 +108,7 @@ def show(
     is_task = name in TASKS.names() or ":" in name
     if sample is not None or (is_task and name not in experiment_names()):
         if (scale, seeds, additions) != ("demo", None, None):
-            raise ConfigError(f"{name} is a task: it takes --sample, --set and --json only")
+            raise ConfigError("of a task there are --sample, --set and --json only")
         _show_task(name, sample or 1, overrides(assignments), as_json=as_json)
         return
     plan = plan_sweep(name, scale, grid_changes(assignments, seeds, additions))
@@ -132,13 +130,12 @@ def show(
 def _print_plan(plan: Plan) -> None:
     console, experiment = Console(), plan.experiment
     console.print(f"[bold]{experiment.question}[/bold]  ({experiment.source})\n")
-    console.print(_grid(list(plan.specs.values())))
-    console.print(f"{len(plan.specs)} trials")
+    console.print(_grid(list(plan.specs.values())), f"{len(plan.specs)} trials", sep="\n")
     claims = Table("Claim", "Statement")
     for one in experiment.claims:
         claims.add_row(one.name, Text.assemble(f"{one.statement}\n", (one.cited, "dim")))
     console.print(claims)
-    console.print(f"Run it:  {repeat_command(plan.sweep)}", soft_wrap=True, markup=False)
+    typer.echo(f"Run it:  {repeat_command(plan.sweep)}")
 
 
 def _grid(specs: Sequence[RunSpec]) -> Table:
@@ -147,14 +144,12 @@ def _grid(specs: Sequence[RunSpec]) -> Table:
     for spec in specs:
         for path, value in flatten(spec.dump()).items():
             columns.setdefault(path, Counter())[str(value)] += 1
-    table = Table("Setting", "Values (trials)")
+    rows = []
     for path, values in columns.items():
-        if len(values) > 1 or sum(values.values()) < len(specs):
-            shown = ", ".join(f"{value} ({count})" for value, count in values.items())
-            table.add_row(f"[bold]{path}[/bold]", shown)
-        else:
-            table.add_row(path, next(iter(values)))
-    return table
+        varies = len(values) > 1 or values.total() < len(specs)
+        shown = (f"{value} ({count})" if varies else value for value, count in values.items())
+        rows.append((path, ", ".join(shown)))
+    return framed(["Setting", "Values (trials)"], rows)
 
 
 def _show_task(kind: str, num_samples: int, changes: dict[str, object], *, as_json: bool) -> None:
@@ -222,7 +217,7 @@ def status(
 
     console = Console()
     if not again and every is None:
-        dump(2) if as_json else _print_status(look(), sweep, results, folder, console)
+        dump(2) if as_json else _print_status(look(), sweep, results, folder)
         return
     on_screen = console.is_terminal and not as_json
     screen = Live(console=console, auto_refresh=False) if on_screen else nullcontext()
@@ -235,49 +230,32 @@ def status(
             time.sleep(SECONDS if every is None else every)
 
 
-def _print_status(
-    found: Found, sweep: str | None, results: Path, published: Path | None, console: Console
-) -> None:
+def _print_status(found: Found, sweep: str | None, results: Path, published: Path | None) -> None:
     if not found:
         start, where = "start one with `pernn run`", where_published(published)
-        text = one_line(f"No sweeps in {results.absolute()}: {start}; {where}.")
-        console.print(text, markup=False, soft_wrap=True)
+        typer.echo(one_line(f"No sweeps in {results.absolute()}: {start}; {where}."))
     elif sweep:
-        columns, labels = (
-            ("Trial", "State", "Run", "Reason", "Update"),
-            label_trials(results, sweep),
-        )
-        rows = [
-            (
-                labels.get(o.run, o.run),
-                o.state,
-                o.run,
-                o.reason,
-                f"{o.update:,}" if o.update else "",
-            )
-            for o in found[sweep]
-        ]
-        filled = [any(cells) for cells in zip(*rows, strict=True)]
-        print_rows([*compress(columns, filled)], [[*compress(r, filled)] for r in rows], console)
+        labels, rows = label_trials(results, sweep), []
+        for one in found[sweep]:
+            update = f"{one.update:,}" if one.update else ""
+            rows.append([labels.get(one.run, one.run), one.state, one.run, one.reason, update])
+        print_rows(*without_blanks(["Trial", "State", "Run", "Reason", "Update"], rows))
     else:
-        console.print(table_of_sweeps(found))
+        Console().print(table_of_sweeps(found, {}))
 
 
-def table_of_sweeps(found: Found, left: Mapping[str, str] | None = None) -> RenderableType:
-    """Return a row per sweep, with the time left if given."""
-    seen = {one.state for runs in found.values() for one in runs}
-    # A state that no trial is in has no column.
-    states = [state for state in get_args(RunState) if state in seen]
-    rows = []
+def table_of_sweeps(found: Found, left: Mapping[str, str]) -> RenderableType:
+    """Return a row per sweep, with the time left where it is known."""
+    states, rows = get_args(RunState), []
     for name, runs in found.items():
         counts = Counter[str](one.state for one in runs)
-        row = [name, str(len(runs)), *(str(counts[key] or "") for key in states)]
-        rows.append(row if left is None else [*row, left.get(name, "")])
-    return framed(["Sweep", "Trials", *states, *([] if left is None else ["Left"])], rows)
+        numbers = (str(counts[state] or "") for state in states)
+        rows.append([name, str(len(runs)), *numbers, left.get(name, "")])
+    return framed(*without_blanks(["Sweep", "Trials", *states, "Left"], rows))
 
 
 def overview(root: Path, found: Found, label: Callable[[str], str]) -> RenderableType:
-    """Return the sweeps with their time left, and the labelled trials that run."""
+    """Return the sweeps with time left, and the trials that run."""
     left, rows = {}, []
     for name, runs in found.items():
         running = {one: read_progress(root, one) for one in runs if one.state == "running"}
@@ -322,16 +300,12 @@ def doctor(as_json: Json = False) -> int:
     if as_json:
         print_json([one._asdict() for one in findings])
     else:
-        console, table = Console(), Table("", "What", "Found")
-        for one in findings:
-            absent = "[red]missing[/red]" if one.required else "[dim]absent[/dim]"
-            mark = "[green]ok[/green]" if one.present else absent
-            table.add_row(mark, escape(one.what), escape(one.found))
-        console.print(table)
+        marks = ("ok" if o.present else "missing" if o.required else "absent" for o in findings)
+        rows = [(mark, one.what, one.found) for mark, one in zip(marks, findings, strict=True)]
+        print_rows(["", "What", "Found"], rows)
         for one in findings:
             if not one.present:
-                # Unbroken, so that a command can be copied.
-                console.print(f"{one.what}: {one.remedy}", markup=False, soft_wrap=True)
+                typer.echo(f"{one.what}: {one.remedy}")
     return 3 if any(one.required and not one.present for one in findings) else 0
 
 

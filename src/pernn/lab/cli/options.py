@@ -17,11 +17,11 @@ from pernn import errors
 from pernn.errors import ConfigError, MachineError, StoreError, counted
 from pernn.lab.config import parse_assignment
 from pernn.lab.experiments import ADDED, TUNED, first_seeds
-from pernn.lab.runners import Limits, LocalRunner, RayRunner, num_cores, require_ray
+from pernn.lab.runners import Limits, LocalRunner, RayRunner, TrialEvent, num_cores, require_ray
 from pernn.lab.runs import SINKS, RunSpec, choose_sinks
 
 if TYPE_CHECKING:
-    from pernn.lab.runners import InlineRunner, TrialEvent
+    from pernn.lab.runners import InlineRunner
 
 RESULTS = Path("results")
 Results = Annotated[
@@ -265,15 +265,13 @@ def exit_status(error: type[Exception]) -> int:
     return next((n for parent, n in classes.items() if issubclass(error, parent)), 1)
 
 
-def failure_status(failures: "Sequence[TrialEvent]") -> int:
+def failure_status(failures: Sequence[TrialEvent]) -> int:
     """Return the exit status of failed trials.
 
     That of their common reason, else 1, and 0 if none failed.
     """
-    if not failures:
-        return 0
     statuses = {exit_status(getattr(errors, one.error, Exception)) for one in failures}
-    return statuses.pop() if len(statuses) == 1 else 1
+    return statuses.pop() if len(statuses) == 1 else int(bool(failures))
 
 
 def where(results: Path) -> str:

@@ -1,23 +1,26 @@
-"""`pernn report`, `compare`, `export`, `publish`, `evidence`, `register` and `cite`."""
+"""Verbs that read, judge, publish and prune results."""
 
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
+from rich.filesize import decimal
 from typer import Argument, Option
 
 from pernn.errors import ConfigError, StoreError, counted, one_line
 from pernn.lab.experiments import experiment_names
-from pernn.lab.lookup import find_plan, find_sweep, name_run
+from pernn.lab.lookup import find_plan, find_sweep, find_waiting, name_run
 from pernn.lab.reports import export_curves, export_records, require_exportable
 from pernn.lab.runners import num_cores
+from pernn.lab.runs import StabilityAnalysis, delete_leftovers, find_leftovers, with_stages
 from pernn.lab.store import (
     FOLDER,
     VARIABLE_OF_PLANS,
     evidence_folder,
     list_publications,
+    list_runs,
     load_sweep,
     plan_folders,
     where_published,
@@ -31,12 +34,15 @@ from .options import (
     SWEEP,
     Additions,
     Assignments,
+    Device,
     IgnorePublished,
     Jobs,
     Json,
     Results,
     Scale,
     Seeds,
+    Threads,
+    Yes,
     exit_status,
     grid_changes,
     left_out,
@@ -98,7 +104,7 @@ def report(
     if claims and as_json:
         print_json([verdict.dump() for verdict in made.verdicts])
     elif claims:
-        print_verdicts(made.verdicts, Console(), brief=False)
+        print_verdicts(made.verdicts, brief=False)
     elif as_json:
         print_json(plan.summary(results, made))
     else:
@@ -162,11 +168,10 @@ def compare(
     if as_json:
         print_json(found.dump())
     else:
-        console = Console()
-        console.print(one_line(found.title), markup=False, soft_wrap=True)
-        print_rows(found.columns, found.rows, console)
+        typer.echo(one_line(found.title))
+        print_rows(found.columns, found.rows)
         for note in found.notes:
-            console.print(note, markup=False, soft_wrap=True)
+            typer.echo(one_line(note))
     return left_out(damage)
 
 
@@ -349,3 +354,173 @@ def cite(
         print_json({"parts": found, "entries": {key: known.get(key) for key in keys}})
         return
     typer.echo("\n\n".join(known.get(key, f"% {key}: not in pernn's list") for key in keys))
+
+
+def prune(
+    sweep: Annotated[str | None, Argument()] = None,
+    all_checkpoints: bool = False,
+    dry_run: bool = False,
+    yes: Yes = False,
+    results: Results = RESULTS,
+    as_json: Json = False,
+) -> int:
+    """Delete checkpoints that finished trials no longer need.
+
+    Unfinished trials, and checkpoints that they build on, stay untouched. By default, the last
+    checkpoint of each trial and those of training.keep_interval stay too.
+
+    Args:
+        sweep: A sweep's name (see `pernn status`); the default is all runs.
+        all_checkpoints: Also delete the last checkpoint and those of training.keep_interval.
+        dry_run: Print what would be deleted.
+        yes: Delete without asking.
+
+    Example:
+        pernn prune vocabulary_size-demo --dry-run
+    """
+    runs = with_stages(results, load_sweep(results, sweep).runs) if sweep else list_runs(results)
+    damage: list[str] = []
+    # What stays by default is all that trials of a sweep that cannot be read may build on.
+    waiting = find_waiting(results, None if all_checkpoints else damage.append)
+    found = list(find_leftovers(results, runs, waiting, all_checkpoints=all_checkpoints))
+    skipped = {one.run: one.skipped for one in found if one.skipped}
+    gone = [one for one in found if one.folders]
+    if gone and not (dry_run or yes):
+        if as_json or not sys.stdin.isatty():
+            raise ConfigError("prune deletes checkpoints: say --yes to do it, --dry-run to look")
+        size = decimal(sum(one.num_bytes for one in gone))
+        typer.confirm(f"Delete {sum(len(one.folders) for one in gone)} ({size})?", abort=True)
+    if not dry_run:
+        refused = {one.run: delete_leftovers(results, one) for one in gone}
+        skipped |= {run: reason for run, reason in refused.items() if reason}
+        gone = [one for one in gone if one.run not in skipped]
+    count, num_bytes = (sum(len(one.folders) for one in gone), sum(one.num_bytes for one in gone))
+    if as_json:
+        content = {"dry_run": dry_run, "num_checkpoints": count, "num_bytes": num_bytes}
+        print_json({**content, "skipped": skipped})
+    elif not gone:
+        typer.echo(one_line(f"No checkpoints in {results} that are no longer needed."))
+    else:
+        done = "not deleted (--dry-run)" if dry_run else "deleted"
+        typer.echo(f"{count:,} checkpoints of {len(gone):,} trials, {decimal(num_bytes)}: {done}")
+    for run, reason in skipped.items():
+        warn(f"{name_run(results, run)} left alone: {reason}")
+    return left_out(damage) or int(bool(skipped))
+
+
+def sample(
+    run: Path,
+    prompt: str = "",
+    tokens: Annotated[int, Option(min=1)] = 100,
+    temperature: Annotated[float, Option(min=0)] = 1.0,
+    seed: Annotated[int, Option(min=0)] = 0,
+    as_json: Json = False,
+) -> None:
+    """Print text that a run's language model writes, with its newest checkpoint.
+
+    Args:
+        run: Directory of a run on language_modelling.
+        prompt: How the text begins.
+        tokens: Pieces to add.
+        temperature: 0 takes the likeliest piece.
+        seed: Of the draws.
+
+    Example:
+        pernn sample results/runs/0123456789abcdef --prompt "The" --tokens 50 --seed 1
+    """
+    # Only what computes loads torch.
+    from pernn.lab.sampling import sample
+
+    text = sample(run, prompt, num_tokens=tokens, temperature=temperature, seed=seed)
+    if as_json:
+        print_json({"prompt": prompt, "seed": seed, "temperature": temperature, "text": text})
+    else:
+        typer.echo(text)
+
+
+def analyze(
+    run: Path,
+    pairs: Annotated[int, Option(min=1)] = 256,
+    source_step: Annotated[int, Option(min=1)] = 1,
+    map_pairs: Annotated[int, Option("--map", min=0)] = 0,
+    output: Annotated[str | None, Option("--output", "-o")] = None,
+    device: Device = "auto",
+    threads: Threads = 1,
+    as_json: Json = False,
+) -> None:
+    """Measure gradient stability at the checkpoints of a run, finished or not.
+
+    Nothing is written into the run's directory. A run keeps its last two checkpoints; set
+    training.keep_interval, a multiple of training.checkpoint_interval, to keep more.
+
+    Args:
+        run: Directory of a run, finished or not.
+        pairs: Pairs of sequences per condition.
+        source_step: Input step of the target; the paper's is 1, and 23 for S4D.
+        map_pairs: Also map all steps, with this many pairs each.
+        output: Write the rows to a .csv, .json or .parquet file.
+
+    Example:
+        pernn analyze results/runs/0123456789abcdef --pairs 16 -o stability.csv
+    """
+    if output is not None:
+        require_exportable(output)
+    # Only what computes loads torch.
+    from pernn.lab.runs import analyse_run
+
+    config = StabilityAnalysis(
+        num_per_condition=pairs, source_step=source_step, map_per_condition=map_pairs
+    )
+    watch = tracked("Analysing checkpoints")
+    tables = analyse_run(run, config, device=device, threads=threads, watch=watch)
+    # Before the file: if that cannot be written, minutes of work are not lost.
+    if as_json:
+        print_json(tables)
+    else:
+        table = tables["gradient_stability"]
+        by_update: dict[int, list[str]] = {}
+        for update, value in zip(table["update"], table["similarity"], strict=True):
+            by_update.setdefault(update, []).append(f"{value:.4f}")
+        typer.echo("Gradient similarity")
+        columns = ["Update", *dict.fromkeys(table["condition"])]
+        print_rows(columns, [(f"{update:,}", *row) for update, row in by_update.items()])
+    if output is not None:
+        rows = [
+            {"table": name, **dict(zip(table, values, strict=True))}
+            for name, table in tables.items()
+            for values in zip(*table.values(), strict=True)
+        ]
+        export_records(rows, output)
+        typer.echo(f"{len(rows)} rows written to {output}", err=as_json)
+
+
+def errors(run: Path, device: Device = "auto", as_json: Json = False) -> None:
+    """Show where in the input the wrong answers of a run stand.
+
+    Each wrong answer to the held-out sequences is counted by how many steps its token is from the
+    right one in the input; beside it is what other ids would give by chance. The newest checkpoint
+    answers.
+
+    Args:
+        run: Directory of a run that reverses or copies.
+
+    Example:
+        pernn errors results/runs/0123456789abcdef
+    """
+    # Only what computes loads torch.
+    from pernn.lab.runs import find_errors, tabulate_errors
+
+    found = find_errors(run, device=device)
+    table = tabulate_errors(found)
+    none = ("not in the input", float(found.shares[0]), float(found.chances[0]))
+    if as_json:
+        counts = {"num_answers": found.num_answers, "num_wrong": found.num_wrong}
+        print_json({**counts, **table, "no_token": none[1], "no_token_chance": none[2]})
+        return
+    typer.echo(f"{found.num_wrong:,} of {found.num_answers:,} answers are wrong.")
+    rows = [
+        (f"{counted(steps, 'step')} off", share, chance)
+        for steps, share, chance in zip(*table.values(), strict=True)
+    ]
+    shown = [(name, f"{share:.3f}", f"{chance:.3f}") for name, share, chance in (*rows, none)]
+    print_rows(["Token given", "Share", "By chance"], shown)

@@ -1,9 +1,10 @@
-"""`pernn run`, `train`, `resume` and `pause`."""
+"""`pernn prepare`, `run`, `train`, `resume` and `pause`."""
 
 import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -20,7 +21,8 @@ from rich.progress import (
 from typer import Argument, Option
 
 from pernn.errors import ConfigError, StoreError, one_line, show_time
-from pernn.lab.experiments import SINGLE
+from pernn.lab.corpora import SHARE, LanguageModellingConfig, keep_text, raw_folder
+from pernn.lab.experiments import SINGLE, find_experiment, trials
 from pernn.lab.lookup import list_single_runs, reload_plan
 from pernn.lab.runners import TrialEvent
 from pernn.lab.runs import RunSpec, estimate, tell_apart
@@ -55,6 +57,81 @@ from .options import (
 )
 
 OneTrial = Annotated[Launch, "threads", "device", "time_limit", "oversubscribe", "log_to"]
+
+
+def prepare(
+    what: Annotated[str, Argument()] = "language_modelling",
+    scale: Scale = "paper",
+    assignments: Assignments = None,
+    name: str | None = None,
+    share: float = SHARE,
+    characters: bool = False,
+) -> None:
+    """Prepare the text of an experiment: its tokeniser and its ids.
+
+    A run does this itself when it has to; here you can do it beforehand, with a progress bar. Raw
+    and prepared text lie in the folder that PERNN_DATA names (`data` if it is not set). If the text
+    is missing, the message says how to get it.
+
+    A file of your own is split into three parts, in order, and kept under a name that any run may
+    then use.
+
+    Args:
+        what: An experiment on a corpus, or a file of UTF-8 text.
+        name: For a file: the name of the text; the default is the file's name.
+        share: For a file: share of the paragraphs for validation, and for the test.
+        characters: For a file: tokens are characters, not pieces.
+
+    Examples:
+        PERNN_DATA=~/corpora pernn prepare language_modelling --scale paper
+        pernn prepare mybook.txt
+        pernn run language_modelling --set task.corpus=mybook
+    """
+    file = Path(what)
+    if file.suffix or file.is_file():
+        if scale != "paper" or assignments:
+            raise ConfigError(f"{what} is a file: --scale and --set are for experiments")
+        _keep(file, name or file.stem.lower(), share, characters=characters)
+        return
+    if name is not None or share != SHARE or characters:
+        raise ConfigError(f"{what} is no file: --name, --share and --characters are for files")
+    specs = trials(find_experiment(what), scale, overrides(assignments))
+    configs = (spec.task_under_preset for spec in specs)
+    tasks = {config for config in configs if isinstance(config, LanguageModellingConfig)}
+    if not tasks:
+        raise ConfigError(f"{what}: its data are drawn, not read: there is nothing to prepare")
+    for task in sorted(tasks, key=lambda task: task.name):
+        _prepare(task)
+
+
+def _prepare(task: LanguageModellingConfig) -> None:
+    """Prepare a text and show a bar for each stage; that one has begun ends those before it."""
+    from pernn.lab.corpora import prepare
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeElapsedColumn()) as progress:
+        bars: dict[str, TaskID] = {}
+
+        def show(stage: str, done: int, total: int) -> None:
+            if stage not in bars:
+                for bar in progress.tasks:
+                    progress.update(bar.id, completed=bar.total or bar.completed)
+                bars[stage] = progress.add_task(stage, total=None)
+            progress.update(bars[stage], completed=done, total=total or None)
+
+        corpus = prepare(task, show)
+    typer.echo(f"{task.name}: {corpus.folder}")
+
+
+def _keep(file: Path, name: str, share: float, *, characters: bool) -> None:
+    """Keep a text and tell how to use it."""
+    config = keep_text(file, name, share=share, unit="characters" if characters else "pieces")
+    train, valid, test = config.paragraphs
+    typer.echo(
+        f"{name}: {sum(config.paragraphs):,} paragraphs kept in {raw_folder(name).absolute()}: "
+        f"{train:,} to train, {valid:,} for validation, {test:,} for the test"
+    )
+    typer.echo(f"Use it:  pernn run language_modelling --set task.corpus={name}")
 
 
 def run(
@@ -206,17 +283,17 @@ def carry_out(
     as_json: bool,
     tell: Callable[[object], None] = print_json,
 ) -> int:
-    """Run a sweep, show or tell its report, and return the exit status."""
+    """Run a sweep, tell its report, and return the exit status."""
     # Messages go to standard error when standard output is for a script.
-    console = Console(stderr=as_json)
+    console, say = Console(stderr=as_json), partial(typer.echo, err=as_json)
     found = run_sweep(
         plan,
         root,
         launch.make_runner(),
         evidence=None if launch.ignore_published else evidence_folder(),
         watch=lambda specs: showing(specs, root, console),
-        prepare=lambda specs, more: _check(specs, root, launch, console, more),
-        say=lambda text: console.print(text, soft_wrap=True, markup=False),
+        prepare=lambda specs, more: _check(specs, root, launch, say, more),
+        say=say,
         on_warning=warn,
         anew=as_json,
     )
@@ -226,8 +303,8 @@ def carry_out(
         if found.verdicts:
             from .terminal import print_verdicts
 
-            print_verdicts(found.verdicts, console, brief=True)
-        console.print(one_line(f"Report: {found.page}"), soft_wrap=True, markup=False)
+            print_verdicts(found.verdicts, brief=True)
+        say(one_line(f"Report: {found.page}"))
     if found.stopped:
         plan = found.plan
         finished = sum(plan.is_finished(root, run) for run in plan.specs)
@@ -240,22 +317,22 @@ def carry_out(
 
 
 def _check(
-    specs: Sequence[RunSpec], root: Path, launch: Launch, console: Console, num_to_come: int
+    specs: Sequence[RunSpec], root: Path, launch: Launch, say: Callable[[str], None], more: int
 ) -> None:
     """Refuse what this machine lacks or what does not fit; ask before more than a day."""
     launch.check_machine(specs)
     if launch.force or not launch.is_here:
         return
-    console.print("Timing a few updates of each kind of trial …")
+    say("Timing a few updates of each kind of trial …")
     found = estimate(
         specs,
         root,
         jobs=launch.jobs_here,
         threads=launch.threads,
         device=launch.device,
-        num_to_come=num_to_come,
+        num_to_come=more,
     )
-    console.print(f"Needs {found.describe()}", soft_wrap=True, markup=False)
+    say(f"Needs {found.describe()}")
     found.check()
     limited = launch.time_limit is not None or launch.max_trials is not None
     if launch.yes or limited or not found.is_long or found.hours is None:

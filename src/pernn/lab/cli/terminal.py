@@ -1,7 +1,7 @@
 """Tables on a terminal, without markup or control characters of files."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, compress
 from typing import Any
 
 import typer
@@ -28,6 +28,14 @@ def plain(value: Any) -> Text:
     return Text(clean("" if value is None else str(value)), overflow="fold")
 
 
+def without_blanks(
+    columns: Sequence[str], rows: Sequence[Sequence[str]]
+) -> tuple[list[str], list[list[str]]]:
+    """Leave out the columns that no row has an entry in."""
+    kept = [any(cells) for cells in zip(*rows, strict=True)]
+    return [*compress(columns, kept)], [[*compress(row, kept)] for row in rows]
+
+
 def framed(columns: Sequence[str], rows: Iterable[Sequence[Any]], least: int = 1) -> Table:
     """Return a table with a frame.
 
@@ -47,11 +55,12 @@ def tracked(what: str) -> Callable[[Iterable[Any], int], Iterable[Any]]:
     return lambda items, count: track(items, what, count, console=Console(stderr=True))
 
 
-def print_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], console: Console) -> None:
+def print_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Print the columns of a table that fit.
 
     Many rows are lines without a frame.
     """
+    console = Console()
     lines = [[plain(value).plain for value in row] for row in (columns, *rows)]
     widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
     ends = accumulate((min(width, MIN_WIDTH) + 3 for width in widths), initial=1)
@@ -63,7 +72,7 @@ def print_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], console: C
         for line in lines:
             cells = zip(line[:num_shown], widths, strict=False)
             text = "  ".join(cell + " " * (width - cell_len(cell)) for cell, width in cells)
-            console.file.write(text.rstrip() + "\n")
+            typer.echo(text.rstrip())
     if hidden := [cells[0] for cells in zip(*lines, strict=True)][num_shown:]:
         typer.echo(
             f"{counted(len(hidden), 'column')} beyond the {console.width} characters of a line: "
@@ -72,7 +81,7 @@ def print_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], console: C
         )
 
 
-def print_verdicts(verdicts: Sequence[Verdict], console: Console, *, brief: bool) -> None:
+def print_verdicts(verdicts: Sequence[Verdict], *, brief: bool) -> None:
     """Print a table of claims and what became of them."""
     shown = [verdict for verdict in verdicts if not brief or verdict.verdict != "not run"]
     table = Table("Verdict", "Claim", show_lines=True)
@@ -85,9 +94,9 @@ def print_verdicts(verdicts: Sequence[Verdict], console: Console, *, brief: bool
             "\n".join(_estimates(one)),
         )
     if shown:
-        console.print(table)
+        Console().print(table)
     if len(shown) < len(verdicts):
-        console.print(f"{len(verdicts) - len(shown)} claims not testable with these runs.")
+        typer.echo(f"{len(verdicts) - len(shown)} claims not testable with these runs.")
 
 
 def _estimates(verdict: Verdict) -> Iterator[str]:
