@@ -9,6 +9,7 @@ import atexit
 import json
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -54,6 +55,12 @@ def succeed(*words: object, **options: Any) -> CompletedProcess[str]:
     done = call(*words, **options)
     assert done.returncode == 0, done.stderr
     return done
+
+
+def python(*words: object, **options: Any) -> CompletedProcess[str]:
+    """Run an interpreter of its own, for what `call` has done already."""
+    arguments = [sys.executable, *map(str, words)]
+    return subprocess.run(arguments, capture_output=True, text=True, check=False, **options)
 
 
 class _Server:

@@ -3,13 +3,13 @@
 import importlib
 import importlib.metadata
 import pkgutil
-import subprocess
 import sys
 
 import pytest
 
 import pernn.cores
 import pernn.lab
+from command_line import python
 from pernn import errors
 from pernn.errors import MAX_MESSAGE, PernnError, install_command
 
@@ -83,7 +83,8 @@ LIGHT = [
 @pytest.mark.parametrize(("code", "heavy"), LIGHT)
 def test_what_is_light_loads_nothing_heavy(code, heavy):
     code += "\nimport sys; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = python("-c", code)
+    assert done.returncode == 0, done.stderr
     assert not heavy & {*done.stdout.split()}
 
 
@@ -132,7 +133,7 @@ __version__ = "1"
 )
 def test_what_the_laboratory_needs_is_said(missing, said):
     code = f"import sys; sys.modules[{missing!r}] = None; from pernn.lab import run"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = python("-c", code)
     *_, last = done.stderr.splitlines()
     assert last.startswith("ModuleNotFoundError: ")
     assert last.endswith(f": {said}")

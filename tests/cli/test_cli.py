@@ -16,7 +16,7 @@ from rich.console import Console
 
 from cli.tiny import sweep, tiny_run
 from command_line import call as pernn
-from command_line import succeed
+from command_line import python, succeed
 from pernn.errors import install_command, show_time
 from pernn.lab.cli import look
 from pernn.lab.cli.app import VERBS
@@ -117,10 +117,7 @@ for words in {}:
 
 def test_neither_help_nor_a_second_run_loads_torch(finished):
     verbs = (f"resume -r {finished}", "list", "status", "--help", "show vocabulary_size")
-    script = NO_TORCH.format(verbs)
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False
-    )
+    done = python("-c", NO_TORCH.format(verbs))
     assert done.returncode == 0, done.stderr
     assert "nothing to do" in done.stdout
 
@@ -267,8 +264,7 @@ main()
 )
 def test_a_signal_while_a_verb_is_loaded_is_an_interruption(tmp_path, module, number):
     (tmp_path / "at_once.py").write_text(AT_ONCE.format(module=module, number=int(number)))
-    words = [sys.executable, "-m", "at_once"]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = python("-m", "at_once", cwd=tmp_path)
     assert done.returncode == 130
     assert done.stderr.startswith("pernn: interrupted")
     assert "Traceback" not in done.stderr
@@ -291,12 +287,8 @@ def test_doctor_finds_what_is_here():
 
 def test_a_closed_pipe_is_no_error():
     command = f"{Path(sys.executable).with_name('pernn')} show vocabulary_size --json | head -1"
-    done = subprocess.run(
-        ["bash", "-c", f"{command}; exit ${{PIPESTATUS[0]}}"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = ["bash", "-c", f"{command}; exit ${{PIPESTATUS[0]}}"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -121,22 +121,19 @@ def test_anchors_are_the_same_on_github_and_on_the_site():
     assert twofold == set()
 
 
-def test_the_gallery_has_each_task_and_each_figure(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "docs")
-    gallery = importlib.import_module("gallery")
-    evidence = tmp_path / "docs" / "evidence"
+def test_the_gallery_has_each_task_and_each_figure(site, tmp_path):
     drawn = [path.relative_to(ROOT) for path in ROOT.glob("docs/evidence/*/figure.svg")]
     for path in drawn:
         (tmp_path / path).parent.mkdir(parents=True)
         (tmp_path / path).write_text("<svg/>")
-    gallery.write_gallery(tmp_path)
-    text = (evidence.parents[1] / "gallery" / "README.md").read_text()
+    site.write_gallery(tmp_path)
+    text = (tmp_path / "gallery" / "README.md").read_text()
     assert sorted(re.findall(r"\]\(\.\./(\S+\.svg)\)", text)) == sorted(map(str, drawn))
     tasks = {path.stem: path.read_text() for path in (tmp_path / "gallery").glob("*.svg")}
-    assert tasks.keys() == {*gallery.drawn_kinds()} >= {"sorting", "coded_reversal"}
+    assert tasks.keys() == {*site.drawn_kinds()} >= {"sorting", "coded_reversal"}
     for kind, drawing in tasks.items():
         assert f"]({kind}.svg)" in text
-        rows = draw_pictures(gallery.small(kind).build())[0]
+        rows = draw_pictures(site.small(kind).build())[0]
         words = [str(word) for word in (*rows.inputs, *rows.targets) if word is not None]
         shown = re.findall(r">([^<>]+)</text>", drawing)
         assert shown == ["input", "target", *words]

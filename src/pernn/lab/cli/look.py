@@ -245,7 +245,7 @@ def _print_status(found: Found, sweep: str | None, results: Path, published: Pat
 
 
 def table_of_sweeps(found: Found, left: Mapping[str, str]) -> RenderableType:
-    """Return a row per sweep, with the time left where it is known."""
+    """Return a row per sweep, with the time left if known."""
     states, rows = get_args(RunState), []
     for name, runs in found.items():
         counts = Counter[str](one.state for one in runs)
