@@ -108,8 +108,7 @@ def _prepare(task: LanguageModellingConfig) -> None:
     """Prepare a text and show a bar for each stage; that one has begun ends those before it."""
     from pernn.lab.corpora import prepare
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, TimeElapsedColumn()) as progress:
+    with Progress() as progress:
         bars: dict[str, TaskID] = {}
 
         def show(stage: str, done: int, total: int) -> None:
