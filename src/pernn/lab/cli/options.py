@@ -125,11 +125,7 @@ class Launch:
         return 1 if self.runner == "inline" else self.jobs or at_most
 
     def check_machine(self, specs: Sequence[RunSpec]) -> None:
-        """Refuse what this machine lacks, before anything is measured or announced.
-
-        Raises:
-            MachineError: If the device, the runner's package or the trials' data are missing.
-        """
+        """Refuse what this machine lacks, before anything is measured or announced."""
         if not self.is_here:
             require_ray()
             return
@@ -171,11 +167,7 @@ class Launch:
 
 
 def overrides(assignments: list[str] | None) -> dict[str, Any]:
-    """Read the values of `--set`.
-
-    Raises:
-        ConfigError: If one cannot be read, or a path is set twice.
-    """
+    """Read the values of `--set`."""
     found: dict[str, Any] = {}
     for path, value in (parse_assignment(text) for text in assignments or []):
         if path in found:
@@ -192,11 +184,7 @@ def grid_changes(
     additions: list[str] | None,
     tuned: str | None = None,
 ) -> dict[str, Any]:
-    """Read what `--set`, `--seeds`, `--add` and `--tune` change in an experiment's grid.
-
-    Raises:
-        ConfigError: If one cannot be read, or the seeds are given twice.
-    """
+    """Read what `--set`, `--seeds`, `--add` and `--tune` change in an experiment's grid."""
     changes = overrides(assignments)
     if seeds is not None:
         if "seed" in changes:
