@@ -1,20 +1,28 @@
 """The documentation as a site, built by Zensical: `make site` writes build/site/html.
 
 Pages are those of the repository, at the places that they have there, so that links hold in both;
-the API reference is made from docstrings. A broken link or anchor, or a missing picture, makes it
-fail.
+the API reference is made from docstrings, the gallery of each task's first training sequence and of
+the sweeps' figures. A broken link or anchor, or a missing picture, makes it fail.
 """
 
-import ast
+import colorsys
 import json
 import re
 import shutil
 import subprocess
 import sys
 from functools import partial
+from html import escape
+from importlib import import_module
+from inspect import getdoc
 from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
 from urllib.parse import unquote
 from xml.etree import ElementTree as ET
+
+from pernn.lab.experiments import CATALOGUE
+from pernn.lab.tasks import TASKS, draw_pictures
 
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / "build" / "site"
@@ -102,56 +110,53 @@ show_source = false
 merge_init_into_class = true
 """
 
-
-def public_names(place: Path) -> list[str]:
-    """Return what a package's `__init__` imports as itself, or a module's functions and classes."""
-    if place.suffix:
-        nodes = ast.parse(place.read_text(encoding="utf-8")).body
-        defined = [one.name for one in nodes if isinstance(one, ast.FunctionDef | ast.ClassDef)]
-        names = [name for name in defined if not name.startswith("_")]
-    else:
-        tree = ast.parse((place / "__init__.py").read_text(encoding="utf-8"))
-        imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-        names = [one.name for node in imports for one in node.names if one.asname == one.name]
-    return sorted(names, key=str.lower)
-
-
-def source_of(package: str) -> Path:
-    """Return the folder, or the file, of a package of `PACKAGES`."""
-    place = ROOT.joinpath("src", "pernn", *package.split("."))
-    return place if place.is_dir() else place.with_suffix(".py")
+SMALL = {
+    "length": 6,
+    "min_length": 3,
+    "vocab_size": 16,
+    "num_held_out": 16,
+    "hold_time": 4,
+    "num_known": 12,
+}
+"""Settings of the drawn sequences, where a task has them."""
+CELL, ROW, LABEL = 38, 34, 60
+"""Pixels: the width of a step, the height of a row, the width of the rows' names."""
 
 
-def classes_of(package: Path) -> dict[str, tuple[str, str]]:
-    """Return a package's public classes: name → docstrings of its module and of itself."""
-    public, found = set(public_names(package)), {}
-    for path in package.glob("*.py"):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        for node in tree.body:
-            if isinstance(node, ast.ClassDef) and node.name in public:
-                said = (ast.get_docstring(one) or "" for one in (tree, node))
-                found[node.name] = (next(said), next(said))
-    return found
+def public_names(module: ModuleType) -> list[str]:
+    """Return a package's public names, or a module's own functions and classes."""
+    own = [
+        name
+        for name, value in vars(module).items()
+        if getattr(value, "__module__", "") == module.__name__
+        and isinstance(value, type | FunctionType)
+    ]
+    names = getattr(module, "__all__", own)
+    return sorted((name for name in names if not name.startswith("_")), key=str.lower)
 
 
 def write_api(folder: Path) -> None:
     """Write a page per package or class, which the generator fills from docstrings."""
     folder.mkdir()
     for place, (package, title) in enumerate(PACKAGES.items()):
-        module = f"pernn.{package}" if package else "pernn"
-        names, parts = public_names(source_of(package)), [f"# {title}: `{module}`"]
-        classes = classes_of(source_of(package)) if package in PARTS else {}
+        module = import_module(f"pernn.{package}".rstrip("."))
+        found = {name: getattr(module, name) for name in public_names(module)}
+        parts = [f"# {title}: `{module.__name__}`"]
+        classes = {
+            name: (getdoc(sys.modules[one.__module__]), getdoc(one) or "")
+            for name, one in found.items()
+            if package in PARTS and isinstance(one, type)
+        }
         if classes:
             parts.append("| class | |\n|---|---|")
-        for name in filter(classes.get, names):
-            around, own = classes[name]
-            file = f"{place:02}-{module}.{name}.md"
+        for name, (around, own) in classes.items():
+            file = f"{place:02}-{module.__name__}.{name}.md"
             parts[-1] += f"\n| [{name}]({file}) | {own.splitlines()[0]} |"
-            text = f"# {name}\n\n{around}\n\n::: {module}.{name}\n{INHERITED}"
+            text = f"# {name}\n\n{around}\n\n::: {module.__name__}.{name}\n{INHERITED}"
             (folder / file).write_text(text, encoding="utf-8")
-        parts += [f"::: {module}.{name}" for name in names if name not in classes]
+        parts += [f"::: {module.__name__}.{name}" for name in found if name not in classes]
         text = "\n\n".join(parts)
-        (folder / f"{place:02}-{module}.md").write_text(text + "\n", encoding="utf-8")
+        (folder / f"{place:02}-{module.__name__}.md").write_text(text + "\n", encoding="utf-8")
 
 
 def shrink(drawing: str) -> str:
@@ -215,6 +220,85 @@ def write_helps(page: Path) -> None:
             file.write(f"\n## pernn {verb}\n\n```text\n{said.stdout}```\n")
 
 
+def _cell(place: int, row: int, word: Any, num_ids: int) -> str:
+    """Draw an id on a colour of its own; what is no id stands on grey, nothing on nothing."""
+    if word is None:
+        return ""
+    shade = "#e4e4e4"
+    if isinstance(word, int):
+        parts = colorsys.hls_to_rgb(word / num_ids, 0.8, 0.7)
+        shade = "#" + "".join(f"{round(255 * part):02x}" for part in parts)
+    x, y, text = LABEL + place * CELL, 6 + row * ROW, escape(str(word))
+    size = 13 if len(text) < 4 else 9
+    return (
+        f'<rect x="{x}" y="{y}" width="{CELL - 4}" height="{ROW - 6}" rx="5" fill="{shade}"/>'
+        f'<text x="{x + CELL / 2 - 2}" y="{y + 19}" text-anchor="middle" font-size="{size}">'
+        f"{text}</text>"
+    )
+
+
+def drawn_kinds() -> list[str]:
+    """List the kinds of tasks whose tokens are drawn; texts have none of their own."""
+    package = "pernn.lab.tasks."
+    return [kind for kind in TASKS.names() if TASKS.find(kind).__module__.startswith(package)]
+
+
+def small(kind: str) -> Any:
+    """Return a task's config at the settings that are drawn."""
+    config = TASKS.validate({"kind": kind})
+    return config.override({name: value for name, value in SMALL.items() if config.has(name)})
+
+
+def draw_task(kind: str) -> tuple[str, str]:
+    """Return what a task asks for, and a drawing of one of its sequences as SVG."""
+    config = small(kind)
+    (picture,) = draw_pictures(config.build())
+    ids = [word for word in (*picture.inputs, *picture.targets) if isinstance(word, int)]
+    cells = [
+        _cell(place, row, word, max(ids, default=0) + 1)
+        for row, words in enumerate((picture.inputs, picture.targets))
+        for place, word in enumerate(words)
+    ]
+    width, height = LABEL + CELL * len(picture.inputs) + 6, 2 * ROW + 6
+    names = (
+        f'<text x="8" y="{25 + i * ROW}">{n}</text>' for i, n in enumerate(("input", "target"))
+    )
+    drawing = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
+        f'height="{height}" font-family="sans-serif" font-size="13" fill="#222">'
+        f'<rect width="{width}" height="{height}" rx="6" fill="#fff"/>{"".join([*names, *cells])}'
+        "</svg>\n"
+    )
+    return (getdoc(type(config)) or kind).splitlines()[0], drawing
+
+
+def write_gallery(pages: Path) -> None:
+    """Write the gallery's page into a folder that has `docs` already."""
+    folder = pages / "gallery"
+    folder.mkdir()
+    parts = ["# Gallery", "## Tasks", "Six tokens each; `?` asks for the next answer."]
+    for kind in drawn_kinds():
+        summary, drawing = draw_task(kind)
+        (folder / f"{kind}.svg").write_text(drawing, encoding="utf-8")
+        parts += [f"### {kind}", summary, f"![{kind}, a sequence]({kind}.svg)"]
+    parts.append("## Figures")
+    evidence = pages / "docs" / "evidence"
+    for name, entry in CATALOGUE.items():
+        places = sorted(
+            place
+            for place in evidence.glob(f"{name}-*")
+            if place.name.removeprefix(f"{name}-").partition("-")[0] in ("small", "demo", "paper")
+        )
+        found = [path for place in places for path in sorted(place.glob("*.svg"))]
+        if found:
+            parts += [f"### {name}", entry.question]
+        for path in found:
+            where = path.relative_to(pages)
+            page = where.with_name("report.md")
+            parts.append(f"[![{where.parent.name}](../{where}){{ loading=lazy }}](../{page})")
+    (folder / "README.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+
+
 def pages_of(pattern: str, pages: Path) -> list[str]:
     """Return the pages that match, an introduction first."""
     found = sorted(pages.glob(pattern), key=lambda path: (path.name != "README.md", path.stem))
@@ -258,7 +342,6 @@ def drawing(folder: Path, found: re.Match[str]) -> str:
 def main() -> int:
     """Put the pages together and build the site; return Zensical's exit status."""
     from claims import claim_list
-    from gallery import write_gallery
 
     shutil.rmtree(SITE, ignore_errors=True)
     pages = SITE / "pages"

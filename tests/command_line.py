@@ -9,6 +9,7 @@ import atexit
 import json
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -27,14 +28,7 @@ TIMEOUT_SECONDS = 240
 def call(
     *words: object, cwd: Path | None = None, columns: int = 200, **variables: str
 ) -> CompletedProcess[str]:
-    """Run `pernn` with some words and return its status and what it printed.
-
-    Args:
-        words: What follows `pernn` on the command line.
-        cwd: Where it runs; here if absent.
-        columns: Width of its terminal.
-        variables: Further variables of its environment.
-    """
+    """Run `pernn` with some words, on a terminal so wide, with variables of its environment."""
     arguments = [str(word) for word in words]
     with tempfile.TemporaryDirectory() as folder:
         streams = [Path(folder, name) for name in ("out", "err")]
@@ -54,6 +48,12 @@ def succeed(*words: object, **options: Any) -> CompletedProcess[str]:
     done = call(*words, **options)
     assert done.returncode == 0, done.stderr
     return done
+
+
+def python(*words: object, **options: Any) -> CompletedProcess[str]:
+    """Run an interpreter of its own, for what `call` has done already."""
+    arguments = [sys.executable, *map(str, words)]
+    return subprocess.run(arguments, capture_output=True, text=True, check=False, **options)
 
 
 class _Server:

@@ -1,9 +1,6 @@
 """Benchmarks: a script computes what we do; those for GPUs and other processors find faults."""
 
 import copy
-import subprocess
-import sys
-from pathlib import Path
 
 import gpu
 import pytest
@@ -13,6 +10,7 @@ from processors import EMULATED, complaints, compute_everything, compute_on, is_
 from torch.nn import functional as F
 from updates import ScriptedNetwork, make_spec, script_update
 
+from command_line import python
 from oracle import PlainRNN
 from pernn.errors import ConfigError
 from pernn.kernels import find_kernels
@@ -51,12 +49,9 @@ def test_the_script_is_for_one_task():
 
 
 def test_the_command_prints_ratios_and_memory():
-    script = Path(updates.__file__)
     words = ["--shape", "16,4,3,5", "--core", "gru", "--rounds", "2", "--threads", "1", "--memory"]
     words += ["--ways", "ours,autograd"]
-    done = subprocess.run(
-        [sys.executable, script, *words], capture_output=True, text=True, timeout=600, check=False
-    )
+    done = python(updates.__file__, *words)
     assert done.returncode == 0, done.stderr
     row = [cell.strip() for cell in done.stdout.splitlines()[-1].split("|")[1:-1]]
     assert row[:2] == ["H 16 B 4 L 3 K 5", "gru"]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from command_line import python
 from pernn.errors import install_command
 from pernn.lab.cli import main
 
@@ -65,15 +66,9 @@ assert not [name for name in sys.modules if name.startswith("pernn.lab")]
 """
 
 
-def run_without_lab(code):
-    return subprocess.run(
-        [sys.executable, "-c", BLOCK + code], capture_output=True, check=False, text=True
-    )
-
-
 def test_the_library_needs_no_package_of_the_laboratory():
     assert {"pydantic", "typer", "scipy", "matplotlib"} <= set(LAB)
-    done = run_without_lab(USE)
+    done = python("-c", BLOCK + USE)
     assert done.returncode == 0, done.stderr
 
 
@@ -85,7 +80,7 @@ def test_the_command_needs_posix(monkeypatch, capsys):
 
 
 def test_the_command_without_the_laboratory_says_what_to_install():
-    done = run_without_lab("from pernn.lab.cli import main\nmain()")
+    done = python("-c", f"{BLOCK}\nfrom pernn.lab.cli import main\nmain()")
     assert done.returncode == 1
     assert re.fullmatch(r"pernn: this needs \w+: .*pip install .*\n", done.stderr), done.stderr
 
@@ -111,15 +106,9 @@ def site(tmp_path_factory):
 
 
 def call(site, folder, *words):
-    return subprocess.run(
-        [sys.executable, "-m", "pernn", *words],
-        cwd=folder,
-        env={name: value for name, value in os.environ.items() if not name.startswith("PERNN_")}
-        | {"PYTHONPATH": str(site), "COLUMNS": "200"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    usual = {name: value for name, value in os.environ.items() if not name.startswith("PERNN_")}
+    env = {**usual, "PYTHONPATH": str(site), "COLUMNS": "200"}
+    return python("-m", "pernn", *words, cwd=folder, env=env)
 
 
 def test_commands_that_look_answer_in_an_empty_folder(site, tmp_path):

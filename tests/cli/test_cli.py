@@ -16,8 +16,8 @@ from rich.console import Console
 
 from cli.tiny import sweep, tiny_run
 from command_line import call as pernn
-from command_line import succeed
-from pernn.errors import install_command
+from command_line import python, succeed
+from pernn.errors import install_command, show_time
 from pernn.lab.cli import look
 from pernn.lab.cli.app import VERBS
 from pernn.lab.cli.run import showing
@@ -68,39 +68,37 @@ def test_train_goes_on_from_its_own_spec(tmp_path):
 
 
 def test_trials_of_no_sweep_are_resumed_by_name(tmp_path):
-    for spec in (TRIAL, TRIAL.override({"seed": 5})):
-        begin(tmp_path / "results", spec)
-    named = pernn("resume", "train", "--runner", "inline", "--max-trials", "1", cwd=tmp_path)
+    """By what is printed to go on, too, from where the command ran."""
+    for seed in (5, 6, 7):
+        begin(tmp_path / "my results", TRIAL.override({"seed": seed}))
+    words = ("resume", "train", "--runner", "inline", "--max-trials", "1", "-r", "my results")
+    named = pernn(*words, cwd=tmp_path)
     assert (named.returncode, named.stderr.count("pernn resume train")) == (5, 1)
-    every = succeed("resume", "--runner", "inline", "--json", cwd=tmp_path)
-    assert [one["num_finished"] for one in json.loads(every.stdout)] == [2]
-    assert not (tmp_path / "results" / "sweeps" / "train" / "sweep.json").exists()
-    assert "nothing to do" in pernn("resume", "train", cwd=tmp_path).stdout
-    assert pernn("resume", cwd=tmp_path).stderr.startswith("No sweeps in")
-    assert pernn("resume", "--json", cwd=tmp_path).stdout == "[]\n"
-
-
-def test_what_is_printed_to_go_on_goes_on(tmp_path):
-    """From where the command ran, whatever the results directory."""
-    begin(tmp_path / "my results", TRIAL)
-    begin(tmp_path / "my results", TRIAL.override({"seed": 5}))
-    words = ("train", "--runner", "inline", "--max-trials", "1", "-r", "my results")
-    said = pernn("resume", *words, cwd=tmp_path).stderr
-    command = re.search("to go on: pernn (.*)", said).group(1)
-    assert succeed(*shlex.split(command), cwd=tmp_path)
+    command = shlex.split(re.search("to go on: pernn (.*)", named.stderr).group(1))
+    assert pernn(*command, *words[2:6], cwd=tmp_path).returncode == 5
+    there = {"cwd": tmp_path, "PERNN_RESULTS": "my results"}
+    every = succeed("resume", "--runner", "inline", "--json", **there)
+    assert [one["num_finished"] for one in json.loads(every.stdout)] == [3]
+    assert not (tmp_path / "my results" / "sweeps" / "train" / "sweep.json").exists()
+    assert "nothing to do" in pernn("resume", "train", **there).stdout
+    assert pernn("resume", **there).stderr.startswith("No sweeps in")
+    assert pernn("resume", "--json", **there).stdout == "[]\n"
 
 
 def test_the_time_left_is_that_of_updates():
     specs = [TRIAL, TRIAL.override({"seed": 5})]
     run, half = TRIAL.fingerprint(), TRIAL.num_updates // 2
     with showing(specs, Path("nowhere"), Console(file=io.StringIO())) as tally:
-        tally(TrialEvent("running", run))
-        tally(TrialEvent("running", run, 1))
-        assert tally.seconds_left() is None  # starting processes is no update's time
-        tally.begun -= 1000.0
+        for seconds, update in ((0, 0), (500, 1)):
+            tally.progress.get_time = lambda seconds=seconds: seconds
+            tally(TrialEvent("running", run, update))
+            # Starting processes is no update's time.
+            assert tally.progress.tasks[0].time_remaining is None
+        tally.progress.get_time = lambda: 1500
         tally(TrialEvent("running", run, half))
         expected = 1000.0 / (half - 1) * (2 * TRIAL.num_updates - half)
-        assert tally.seconds_left() == pytest.approx(expected, rel=0.05)
+        assert tally.progress.tasks[0].time_remaining == pytest.approx(expected, abs=1)
+        assert show_time(expected) in tally.progress.tasks[0].fields["left"]
         tally(TrialEvent("stopped", run, half))
         assert tally.updates[run] == half
 
@@ -119,10 +117,7 @@ for words in {}:
 
 def test_neither_help_nor_a_second_run_loads_torch(finished):
     verbs = (f"resume -r {finished}", "list", "status", "--help", "show vocabulary_size")
-    script = NO_TORCH.format(verbs)
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False
-    )
+    done = python("-c", NO_TORCH.format(verbs))
     assert done.returncode == 0, done.stderr
     assert "nothing to do" in done.stdout
 
@@ -175,11 +170,7 @@ def blocked(tmp_path):
         (["run", "vocabulary_size", "--set", "core.hiden_size=3"], 2, "did you mean 'hidden_size'"),
         (["run", "vocabulary_size", "--set", "core.hidden_size"], 2, "expected path=value"),
         (["run", "vocabulary_size", *["--set", "seed=1"] * 2], 2, "seed stands twice"),
-        (
-            ["run", "vocabulary_size", "--set", "task.vocab_size=1"],
-            2,
-            "greater than or equal to 2",
-        ),
+        (["run", "vocabulary_size", "--set", "task.vocab_size=1"], 2, "greater than or equal to 2"),
         (["train", "{trial}", "--set", "encoding.size=7"], 2, "size must be even"),
         (["train", "{trial}", "--set", "task.num_held_out=5000"], 2, "only 4,096 sequences"),
         (["train", "absent.toml"], 2, "absent.toml"),
@@ -205,9 +196,8 @@ def blocked(tmp_path):
         (["prepare", "sorting", "--characters"], 2, "sorting is no file: --name, --share"),
         (["prepare", "book.txt", "--set", "seed=1"], 2, "is a file: --scale and --set"),
         (["prepare", "languagemodelling"], 2, "did you mean 'language_modelling'"),
-        (["show", "vocabulary_size", "--sample", "2"], 2, "vocabulary_size is an experiment"),
-        (["show", "input_length", "--sample", "2"], 2, "sequences are shown of a task"),
-        (["show", "reverse_ordering", "--scale", "paper"], 2, "is a task: it takes --sample, "),
+        (["show", "vocabulary_size", "--sample", "2"], 2, "no kind 'vocabulary_size'"),
+        (["show", "reverse_ordering", "--scale", "paper"], 2, "of a task there are --sample, "),
         (["show", "sorting", "--sample", "1", "--set", "hold_time=2"], 2, "hold_time: unknown key"),
         (["show", "sortin"], 2, "no experiment"),
     ],
@@ -267,17 +257,14 @@ main()
     ("module", "number"),
     [
         ("pernn.lab.cli.app", signal.SIGINT),
-        ("typer", signal.SIGTERM),
         ("typer", signal.SIGINT),
         ("pernn.lab.cli.results", signal.SIGUSR1),
-        ("pernn.lab.cli.results", signal.SIGINT),
         ("pernn.lab.sweeps", signal.SIGTERM),
     ],
 )
 def test_a_signal_while_a_verb_is_loaded_is_an_interruption(tmp_path, module, number):
     (tmp_path / "at_once.py").write_text(AT_ONCE.format(module=module, number=int(number)))
-    words = [sys.executable, "-m", "at_once"]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = python("-m", "at_once", cwd=tmp_path)
     assert done.returncode == 130
     assert done.stderr.startswith("pernn: interrupted")
     assert "Traceback" not in done.stderr
@@ -300,12 +287,8 @@ def test_doctor_finds_what_is_here():
 
 def test_a_closed_pipe_is_no_error():
     command = f"{Path(sys.executable).with_name('pernn')} show vocabulary_size --json | head -1"
-    done = subprocess.run(
-        ["bash", "-c", f"{command}; exit ${{PIPESTATUS[0]}}"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = ["bash", "-c", f"{command}; exit ${{PIPESTATUS[0]}}"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -2,14 +2,12 @@
 
 import json
 import shutil
-import subprocess
-import sys
 from dataclasses import asdict, replace
 
 import pytest
 
 from cli.tiny import sweep
-from command_line import call, succeed
+from command_line import call, python, succeed
 from pernn.lab.config import fingerprint
 from pernn.lab.store import list_sweeps, load_sweep, save_sweep
 from pernn.lab.trials import publish
@@ -121,7 +119,6 @@ def test_an_entry_point_beside_the_data_is_not_installed(folder):
         assert done.returncode == 2, done.stderr
         assert "no kind 'evil'" in done.stderr or "no experiment 'lure'" in done.stderr
     # Python itself puts the current folder on the path of a module that it runs.
-    words = [sys.executable, "-m", "pernn", "report", stored.name]
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    done = python("-m", "pernn", "report", stored.name, cwd=folder)
     assert "no experiment 'lure'" in done.stderr
     assert not (folder / "executed").exists()

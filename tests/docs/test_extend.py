@@ -317,10 +317,7 @@ def test_the_task_is_shown_by_its_place(tmp_path):
 @pytest.mark.parametrize(
     ("made", "said"),
     [
-        (
-            "inputs.astype(np.float32)",
-            r"got float32 of shape \(8, 5\)",
-        ),
+        ("inputs.astype(np.float32)", r"got float32 of shape \(8, 5\)"),
         ("inputs[:, :, None]", r"got int64 of shape \(8, 5, 1\)"),
         ("inputs[1:]", r"got int64 of shape \(7, 5\)"),
         ("inputs + 1", "got ids in 0 … 4"),

@@ -110,9 +110,17 @@ def test_the_readme_starts_with_the_two_commands():
     assert (first, second) == ("make demo", "make test")
 
 
+GONE = {"bench", "query", "ui"}
+"""Verbs of the past (history 0028 and 0036), which only decisions may name."""
+
+
 # Of all pages in one test: to begin a test for each takes longer than to read them.
-def test_make_targets_and_verbs_exist():
+def test_make_targets_verbs_and_time_limits_exist():
     for page in PAGES:
+        for verb in re.findall(r"`pernn ([a-z]+)", TEXTS[page]):
+            assert verb in VERBS or (verb in GONE and page.parent.name == "decisions"), page
+        for time in re.findall(r"--time-limit ([\w:.]+)", TEXTS[page]):
+            assert read_duration(time) > 0, page
         for line in commands(TEXTS[page]):
             words = line.split()
             program = words[0].rpartition("/")[2]
@@ -130,28 +138,9 @@ def test_no_line_begins_with_a_mark_of_a_number():
     assert [page for page in PAGES if mark.search(TEXTS[page])] == []
 
 
-GONE = {"bench", "query", "ui"}
-"""Verbs of the past (history 0028 and 0036), which only decisions may name."""
-
-
-def test_time_limits_of_the_pages_are_read():
-    for page in PAGES:
-        for time in re.findall(r"--time-limit ([\w:.]+)", TEXTS[page]):
-            assert read_duration(time) > 0, page
-
-
-def test_verbs_in_running_text_exist():
-    for page in PAGES:
-        for verb in re.findall(r"`pernn ([a-z]+)", TEXTS[page]):
-            assert verb in VERBS or (verb in GONE and page.parent.name == "decisions"), page
-
-
-def test_the_table_of_exit_statuses_is_the_programs():
+def test_the_exit_statuses_and_options_of_the_page_are_the_programs():
     rows = re.findall(r"^\| (\d+) \| (.*) \|$", COMMANDS, flags=re.MULTILINE)
     assert {int(status): meaning for status, meaning in rows} == EXIT_STATUSES
-
-
-def test_the_options_that_the_page_names_exist():
     assert "--install-completion" in call("--help").stdout
     said = call("run", "--help").stdout
     assert [option for option in ("--set", "--json", "--results") if option not in said] == []

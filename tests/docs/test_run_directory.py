@@ -118,17 +118,8 @@ def written(root):
             for line in path.read_text(encoding="utf-8").splitlines():
                 keys[general(path.name)] |= json.loads(line).keys()
         elif path.suffix == ".safetensors":
-            names = load_file(path)
-            prefixes = (
-                r"model",
-                r"optimizer\.exp_avg",
-                r"optimizer\.exp_avg_sq",
-                r"optimizer.step",
-            )
-            known = re.compile(rf"({'|'.join(prefixes)})\..+")
-            for tensor in names:
-                found = known.fullmatch(tensor)
-                keys[path.name].add(f"{found[1]}.*" if found else tensor)
+            known = re.compile(r"(model|optimizer\.(?:exp_avg|exp_avg_sq|step))\..+")
+            keys[path.name] |= {known.sub(r"\1.*", tensor) for tensor in load_file(path)}
     return keys
 
 
@@ -144,21 +135,13 @@ def test_the_events_are_those_of_the_page(results):
     journal = [line for run in runs_ for line in run.read_journal()]
     (row,) = re.findall(r"^\| `event` \|(.*)\|$", PAGE, flags=re.MULTILINE)
     assert {line["event"] for line in journal} == set(re.findall(r"`([^`]+)`", row))
+    reason = {"reason"}
+    special = {"started": set(), "stopped": set(), "resumed": {"changed"}, "diverged": reason,
+               "finished": {"updates", "seconds"}, "failed": {"reason", "error"},
+               "damaged checkpoint set aside": reason, "metrics restored": reason}  # fmt: skip
     for line in journal:
-        special = line.keys() - {"time", "event", "process", "update"}
-        assert (
-            special
-            <= {
-                "started": set(),
-                "resumed": {"changed"},
-                "stopped": set(),
-                "diverged": {"reason"},
-                "finished": {"updates", "seconds"},
-                "failed": {"reason", "error"},
-                "damaged checkpoint set aside": {"reason"},
-                "metrics restored": {"reason"},
-            }[line["event"]]
-        )
+        usual = {"time", "event", "process", "update"}
+        assert line.keys() - usual <= special[line["event"]]
 
 
 def test_kinds_of_lines_have_the_fields_that_the_page_says(results):

@@ -1,4 +1,4 @@
-"""The command line: one file per verb."""
+"""The command line: verbs that run, that look, and that use results."""
 
 import signal
 import sys

@@ -1,27 +1,29 @@
 """The verbs together, and what an exception means on the command line."""
 
-import contextlib
 import inspect
 import os
 import re
 import sys
 from collections.abc import Callable, Sequence
+from copy import copy
+from functools import wraps
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args, get_origin
 
 import typer
+from typer import Argument, Option
+from typer.models import OptionInfo
 
 import pernn
 from pernn.errors import PernnError, StoreError, one_line
 
-from .options import EXIT_STATUSES, INTERRUPTED, command, exit_status
+from .options import EXIT_STATUSES, INTERRUPTED, Launch, exit_status, warn
 
 # Typer ships its own Click and exports only some of its exceptions: this is BadParameter's base.
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 
 app = typer.Typer(
     name="pernn",
-    help="Position-encoded recurrent networks: rerun the study, trust its numbers, extend it.",
     epilog="Exit statuses: " + "; ".join(f"{n} {text}" for n, text in EXIT_STATUSES.items()) + ".",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -39,10 +41,7 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version."
-        ),
+        bool, Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Position-encoded recurrent networks: rerun the study, trust its numbers, extend it."""
@@ -51,7 +50,7 @@ def options(
 VERBS = {
     "list": "look:list_experiments",
     "show": "look:show",
-    "prepare": "data:prepare",
+    "prepare": "run:prepare",
     "register": "results:register",
     "run": "run:run",
     "train": "run:train",
@@ -61,22 +60,16 @@ VERBS = {
     "report": "results:report",
     "compare": "results:compare",
     "cite": "results:cite",
-    "analyze": "data:analyze",
-    "errors": "data:errors",
-    "sample": "data:sample",
+    "analyze": "results:analyze",
+    "errors": "results:errors",
+    "sample": "results:sample",
     "publish": "results:publish",
     "evidence": "results:evidence",
     "export": "results:export",
-    "prune": "data:prune",
+    "prune": "results:prune",
     "doctor": "look:doctor",
 }
 """Verb → file and function; a file is imported only when its verb may be needed."""
-
-
-def help_of(verb: Callable[..., Any]) -> str:
-    """Return a verb's docstring without `Args`, its examples unwrapped."""
-    text = re.sub(r"\n\nArgs:\n(?: {4}.*(?:\n|$))+", "\n", inspect.getdoc(verb) or "")
-    return text.replace("\n\nExample", "\n\n\b\nExample")
 
 
 def register(arguments: Sequence[str]) -> None:
@@ -85,12 +78,59 @@ def register(arguments: Sequence[str]) -> None:
     All of them where none is: help, completion, a misspelling.
     """
     called = arguments[0] if arguments else ""
-    wanted = [called] if called in VERBS else list(VERBS)
-    for verb in wanted:
+    for verb in [called] if called in VERBS else VERBS:
         module, _, function = VERBS[verb].partition(":")
         found = getattr(import_module(f".{module}", __package__), function)
-        text = help_of(found)
+        text = re.sub(r"\n\nArgs:\n(?: {4}.*(?:\n|$))+", "\n", inspect.getdoc(found) or "")
+        # Examples are not wrapped.
+        text = text.replace("\n\nExample", "\n\n\b\nExample")
         app.command(verb, help=text, short_help=text.partition("\n")[0])(command(found))
+
+
+def command(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a verb ready for Typer.
+
+    Its `launch` is taken apart, and the `Args` of docstrings are help.
+    """
+    found, helps = dict(inspect.signature(verb, eval_str=True).parameters), read_helps(verb)
+    launch: list[str] = []
+    if "launch" in found:
+        options = inspect.signature(Launch, eval_str=True).parameters
+        # `Annotated[Launch, …]` names the options that the verb has.
+        names = get_args(found.pop("launch").annotation)[1:]
+        launch = [name for name in options if name in (names or options)]
+        found |= {name: options[name] for name in launch}
+        helps |= read_helps(Launch)
+    parameters = [_declare(one, helps.get(name)) for name, one in found.items()]
+
+    @wraps(verb)
+    def call(**values: Any) -> Any:
+        if launch:
+            values["launch"] = Launch(**{name: values.pop(name) for name in launch})
+        return verb(**values)
+
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {one.name: one.annotation for one in parameters}
+    return call
+
+
+def _declare(one: inspect.Parameter, said: str | None) -> inspect.Parameter:
+    """Return a parameter as Typer takes it; what has no default is an argument."""
+    hint = one.annotation
+    kind, *more = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+    info = copy(more[0]) if more else Argument() if one.default is one.empty else Option()
+    info.help = info.help or said
+    if isinstance(info, OptionInfo) and info.default is ...:
+        info.param_decls = (f"--{one.name.replace('_', '-')}",)  # without --no-…
+    return one.replace(annotation=Annotated[kind, info], kind=one.KEYWORD_ONLY)
+
+
+def read_helps(documented: Any) -> dict[str, str]:
+    """Return what a docstring says of arguments or attributes."""
+    text = inspect.getdoc(documented) or ""
+    _, _, block = re.sub(r"\n(Args|Attributes):\n", "\0", text, count=1).partition("\0")
+    found = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", block, re.MULTILINE)
+    return {name: " ".join(words.split()) for name, words in found}
 
 
 def run() -> int:
@@ -98,10 +138,13 @@ def run() -> int:
     # A part of one's own may be a file here; what is installed comes first.
     sys.path.append("")
     try:
-        status = _call(sys.argv[1:])
+        register(sys.argv[1:])
+        status: int = app(standalone_mode=False) or 0
         sys.stdout.flush()
+    except (typer.Abort, KeyboardInterrupt):
+        status = INTERRUPTED
     except PernnError as error:
-        typer.echo(f"pernn: {error}", err=True)
+        warn(str(error))
         return exit_status(type(error))
     except UsageError as error:
         error.message = one_line(error.message)  # type: ignore[attr-defined]
@@ -109,25 +152,12 @@ def run() -> int:
         return 2
     except BrokenPipeError:
         # The reader of a pipe left: nothing more to say, and nothing to flush at exit.
-        with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
         # A file at the edge of all that is guarded, such as a path that is too long.
-        typer.echo(f"pernn: {one_line(f'{error.strerror}: {error.filename}')}", err=True)
+        warn(one_line(f"{error.strerror}: {error.filename}"))
         return exit_status(StoreError)
     if status == INTERRUPTED:
-        typer.echo("pernn: interrupted; the same command goes on from here", err=True)
+        warn("interrupted; the same command goes on from here")
     return status
-
-
-def _call(arguments: Sequence[str]) -> int:
-    """Run the verb and give its status; Typer makes some of them exceptions."""
-    try:
-        register(arguments)
-        status = app(standalone_mode=False)
-    except typer.Exit as leaving:
-        return leaving.exit_code
-    except (typer.Abort, KeyboardInterrupt):
-        return INTERRUPTED
-    return status if isinstance(status, int) else 0

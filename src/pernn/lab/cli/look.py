@@ -9,17 +9,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
 from functools import cache, partial
 from importlib.metadata import requires
-from itertools import compress
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import Annotated, NamedTuple, get_args
 
 import typer
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 from typer import Argument, Option
@@ -33,9 +30,9 @@ from pernn.lab.lookup import label_run, label_trials, look_at_sweeps
 from pernn.lab.runners import num_cores
 from pernn.lab.runs import RunSpec, describe_versions
 from pernn.lab.store import (
-    Progress,
     RunState,
     RunStatus,
+    evidence_folder,
     list_published,
     physical_memory,
     read_progress,
@@ -57,10 +54,9 @@ from .options import (
     grid_changes,
     overrides,
     print_json,
-    published_folder,
     warn,
 )
-from .terminal import framed, print_rows
+from .terminal import framed, print_rows, without_blanks
 
 SECONDS = 2.0
 Found = Mapping[str, Sequence[RunStatus]]
@@ -78,8 +74,7 @@ def list_experiments(as_json: Json = False) -> None:
     found = [(name, entry.question, entry.source) for name, entry in CATALOGUE.items()]
     found += [(name, "", point.value) for name, point in registered().items()]
     if as_json:
-        keys = ("name", "question", "source")
-        print_json([dict(zip(keys, one, strict=True)) for one in found])
+        print_json([{"name": name, "question": q, "source": source} for name, q, source in found])
         return
     console = Console()
     rows = [(name, question or source) for name, question, source in found]
@@ -111,16 +106,11 @@ def show(
         pernn show sorting --sample 3 --set length=6
     """
     is_task = name in TASKS.names() or ":" in name
-    if is_task and (sample is not None or name not in experiment_names()):
+    if sample is not None or (is_task and name not in experiment_names()):
         if (scale, seeds, additions) != ("demo", None, None):
-            raise ConfigError(f"{name} is a task: it takes --sample, --set and --json only")
+            raise ConfigError("of a task there are --sample, --set and --json only")
         _show_task(name, sample or 1, overrides(assignments), as_json=as_json)
         return
-    if sample is not None:
-        raise ConfigError(
-            f"--sample {sample}: {name} is an experiment; sequences are shown of a task "
-            f"({', '.join(TASKS.names())})"
-        )
     plan = plan_sweep(name, scale, grid_changes(assignments, seeds, additions))
     if not as_json:
         _print_plan(plan)
@@ -140,16 +130,12 @@ def show(
 def _print_plan(plan: Plan) -> None:
     console, experiment = Console(), plan.experiment
     console.print(f"[bold]{experiment.question}[/bold]  ({experiment.source})\n")
-    console.print(_grid(list(plan.specs.values())))
-    console.print(f"{len(plan.specs)} trials")
+    console.print(_grid(list(plan.specs.values())), f"{len(plan.specs)} trials", sep="\n")
     claims = Table("Claim", "Statement")
-    for claim in experiment.claims:
-        statement = Text.assemble(f"{claim.statement}\n", (claim.cited, "dim"))
-        claims.add_row(claim.name, statement)
+    for one in experiment.claims:
+        claims.add_row(one.name, Text.assemble(f"{one.statement}\n", (one.cited, "dim")))
     console.print(claims)
-    if experiment.name in TASKS.names():
-        console.print(f"Its task:  pernn show {experiment.name} --sample 3")
-    console.print(f"Run it:  {repeat_command(plan.sweep)}", soft_wrap=True, markup=False)
+    typer.echo(f"Run it:  {repeat_command(plan.sweep)}")
 
 
 def _grid(specs: Sequence[RunSpec]) -> Table:
@@ -158,14 +144,12 @@ def _grid(specs: Sequence[RunSpec]) -> Table:
     for spec in specs:
         for path, value in flatten(spec.dump()).items():
             columns.setdefault(path, Counter())[str(value)] += 1
-    table = Table("Setting", "Values (trials)")
+    rows = []
     for path, values in columns.items():
-        if len(values) > 1 or sum(values.values()) < len(specs):
-            shown = ", ".join(f"{value} ({count})" for value, count in values.items())
-            table.add_row(f"[bold]{path}[/bold]", shown)
-        else:
-            table.add_row(path, next(iter(values)))
-    return table
+        varies = len(values) > 1 or values.total() < len(specs)
+        shown = (f"{value} ({count})" if varies else value for value, count in values.items())
+        rows.append((path, ", ".join(shown)))
+    return framed(["Setting", "Values (trials)"], rows)
 
 
 def _show_task(kind: str, num_samples: int, changes: dict[str, object], *, as_json: bool) -> None:
@@ -174,21 +158,21 @@ def _show_task(kind: str, num_samples: int, changes: dict[str, object], *, as_js
     task = config.build()
     summary = (inspect.getdoc(type(config)) or kind).splitlines()[0]
     samples = draw_pictures(task, num_samples)
-    if as_json:
-        content = {
-            "task": config.dump(),
-            "summary": summary,
-            "name": config.name,
-            "num_steps": task.num_steps,
-            "num_scored": task.num_scored,
-            "extra_rows": task.extra_rows,
-            "samples": [{"input": one.inputs, "target": one.targets} for one in samples],
-        }
-        print_json(content)
+    if not as_json:
+        typer.echo(f"{summary}\n{config.name}")
+        for one in samples:
+            typer.echo(f"\n{one.text(Console().width)}")
         return
-    typer.echo(f"{summary}\n{config.name}")
-    for one in samples:
-        typer.echo(f"\n{one.text(Console().width)}")
+    content = {
+        "task": config.dump(),
+        "summary": summary,
+        "name": config.name,
+        "num_steps": task.num_steps,
+        "num_scored": task.num_scored,
+        "extra_rows": task.extra_rows,
+        "samples": [{"input": one.inputs, "target": one.targets} for one in samples],
+    }
+    print_json(content)
 
 
 def status(
@@ -217,7 +201,7 @@ def status(
     """
     seen: dict[str, RunStatus] = {}
     label = cache(partial(label_run, results))
-    folder = published_folder(ignore=ignore_published)
+    folder = None if ignore_published else evidence_folder()
     published = list_published(folder, warn)
     once = cache(warn)
 
@@ -233,97 +217,65 @@ def status(
 
     console = Console()
     if not again and every is None:
-        dump(2) if as_json else _print_status(look(), sweep, results, folder, console)
+        dump(2) if as_json else _print_status(look(), sweep, results, folder)
         return
     on_screen = console.is_terminal and not as_json
     screen = Live(console=console, auto_refresh=False) if on_screen else nullcontext()
     # Ctrl-C is the way to leave, and interrupts nothing else.
     with suppress(KeyboardInterrupt), screen as live:
+        show = partial(live.update, refresh=True) if live else console.print
         while True:
-            if as_json:
-                dump(None)
-            elif live is not None:
-                live.update(overview(results, look(), label), refresh=True)
-            else:
-                console.print(overview(results, look(), label))
+            dump(None) if as_json else show(overview(results, look(), label))
             sys.stdout.flush()
             time.sleep(SECONDS if every is None else every)
 
 
-def _print_status(
-    found: Found, sweep: str | None, results: Path, published: Path | None, console: Console
-) -> None:
+def _print_status(found: Found, sweep: str | None, results: Path, published: Path | None) -> None:
     if not found:
         start, where = "start one with `pernn run`", where_published(published)
-        text = one_line(f"No sweeps in {results.absolute()}: {start}; {where}.")
-        console.print(text, markup=False, soft_wrap=True)
+        typer.echo(one_line(f"No sweeps in {results.absolute()}: {start}; {where}."))
     elif sweep:
-        columns = ("Trial", "State", "Run", "Reason", "Update")
-        labels = label_trials(results, sweep)
-        rows = []
+        labels, rows = label_trials(results, sweep), []
         for one in found[sweep]:
             update = f"{one.update:,}" if one.update else ""
-            label = labels.get(one.run, one.run)
-            rows.append((label, one.state, one.run, one.reason, update))
-        filled = [any(cells) for cells in zip(*rows, strict=True)]
-        print_rows([*compress(columns, filled)], [[*compress(r, filled)] for r in rows], console)
+            rows.append([labels.get(one.run, one.run), one.state, one.run, one.reason, update])
+        print_rows(*without_blanks(["Trial", "State", "Run", "Reason", "Update"], rows))
     else:
-        console.print(table_of_sweeps(found))
+        Console().print(table_of_sweeps(found, {}))
 
 
-def table_of_sweeps(found: Found, left: Mapping[str, str] | None = None) -> RenderableType:
-    """Return a row per sweep, with the time left if given."""
-    seen = [one.state for runs in found.values() for one in runs]
-    # What another version may call a state has a column of its own; one that no trial has, none.
-    states = [state for state in dict.fromkeys([*get_args(RunState), *seen]) if state in seen]
-    rows = []
+def table_of_sweeps(found: Found, left: Mapping[str, str]) -> RenderableType:
+    """Return a row per sweep, with the time left if known."""
+    states, rows = get_args(RunState), []
     for name, runs in found.items():
         counts = Counter[str](one.state for one in runs)
-        row = [name, str(len(runs)), *(str(counts[key] or "") for key in states)]
-        rows.append(row if left is None else [*row, left.get(name, "")])
-    return framed(["Sweep", "Trials", *states, *([] if left is None else ["Left"])], rows)
+        numbers = (str(counts[state] or "") for state in states)
+        rows.append([name, str(len(runs)), *numbers, left.get(name, "")])
+    return framed(*without_blanks(["Sweep", "Trials", *states, "Left"], rows))
 
 
 def overview(root: Path, found: Found, label: Callable[[str], str]) -> RenderableType:
-    """Return the sweeps with their time left, and the trials that run.
-
-    Args:
-        root: Results directory.
-        found: What there is.
-        label: Returns which trial a run is.
-    """
+    """Return the sweeps with time left, and the trials that run."""
     left, rows = {}, []
     for name, runs in found.items():
         running = {one: read_progress(root, one) for one in runs if one.state == "running"}
         left[name] = show_time(seconds_left(runs, list(running.values())))
+        for one, how in running.items():
+            done = f"{how.update:,}" + (f" of {how.total:,}" if how.total else "")
+            rows.append([label(one.run), name, done, show_time(how.seconds_left), ""])
         lost = [one for one in runs if one.state in ("failed", "damaged")]
-        rows += [[label(one.run), name, *_cells(how), ""] for one, how in running.items()]
         rows += [[label(one.run), name, one.state, "", one.reason] for one in lost]
     head = table_of_sweeps(found, left)
     columns = ["Trial", "Sweep", "Updates", "Left", "Reason"]
     return Group(head, framed(columns, rows)) if rows else head
 
 
-def _cells(progress: Progress) -> list[str]:
-    total = f" of {progress.total:,}" if progress.total else ""
-    return [f"{progress.update:,}{total}", show_time(progress.seconds_left)]
-
-
 OTHERS = ("browser", "dev", "pdf", "site")
 """Extras that nothing in a run needs."""
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One thing that was looked for.
-
-    Attributes:
-        what: What it is.
-        present: Whether it is there and works.
-        found: What was seen.
-        required: Whether pernn needs it.
-        remedy: How to get it.
-    """
+class Finding(NamedTuple):
+    """One thing that was looked for, and how to get it."""
 
     what: str
     present: bool
@@ -346,18 +298,14 @@ def doctor(as_json: Json = False) -> int:
         *_arithmetic(),
     ]
     if as_json:
-        print_json([vars(one) for one in findings])
+        print_json([one._asdict() for one in findings])
     else:
-        console, table = Console(), Table("", "What", "Found")
-        for one in findings:
-            absent = "[red]missing[/red]" if one.required else "[dim]absent[/dim]"
-            mark = "[green]ok[/green]" if one.present else absent
-            table.add_row(mark, escape(one.what), escape(one.found))
-        console.print(table)
+        marks = ("ok" if o.present else "missing" if o.required else "absent" for o in findings)
+        rows = [(mark, one.what, one.found) for mark, one in zip(marks, findings, strict=True)]
+        print_rows(["", "What", "Found"], rows)
         for one in findings:
             if not one.present:
-                # Unbroken, so that a command can be copied.
-                console.print(f"{one.what}: {one.remedy}", markup=False, soft_wrap=True)
+                typer.echo(f"{one.what}: {one.remedy}")
     return 3 if any(one.required and not one.present for one in findings) else 0
 
 

@@ -1,40 +1,34 @@
 """Options that verbs share, their values read and checked, and exit statuses."""
 
-import inspect
 import json
 import os
 import re
 import shlex
 import time
-from collections.abc import Callable, Mapping, Sequence
-from copy import copy
-from dataclasses import dataclass, field, fields
-from functools import wraps
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer import Argument, Option
-from typer.models import ArgumentInfo
 
 from pernn import errors
 from pernn.errors import ConfigError, MachineError, StoreError, counted
 from pernn.lab.config import parse_assignment
 from pernn.lab.experiments import ADDED, TUNED, first_seeds
-from pernn.lab.runners import Limits, LocalRunner, RayRunner, num_cores, require_ray
+from pernn.lab.runners import Limits, LocalRunner, RayRunner, TrialEvent, num_cores, require_ray
 from pernn.lab.runs import SINKS, RunSpec, choose_sinks
-from pernn.lab.store import evidence_folder
 
 if TYPE_CHECKING:
-    from pernn.lab.runners import InlineRunner, TrialEvent
+    from pernn.lab.runners import InlineRunner
 
 RESULTS = Path("results")
 Results = Annotated[
     Path, Option("--results", "-r", envvar="PERNN_RESULTS", help="Results directory.")
 ]
 IgnorePublished = Annotated[
-    bool,
-    Option(help="Do not count published trials (in `evidence`, or PERNN_EVIDENCE) as done."),
+    bool, Option(help="Do not count published trials (in `evidence`, or PERNN_EVIDENCE) as done.")
 ]
 SWEEP = Argument(
     help="A sweep (see `pernn status`), an experiment, or `train` for those of `pernn train`."
@@ -67,62 +61,9 @@ Additions = Annotated[
         "core.kind=mymodule:MinGRUConfig; may be repeated.",
     ),
 ]
-Jobs = Annotated[
-    int | None,
-    Option("--jobs", "-j", min=1, help="Trials at a time; the default is one per CPU core."),
-]
+Jobs = Annotated[int | None, Option("--jobs", "-j", min=1)]
 Threads = Annotated[int, Option(min=1, help="CPU threads of each trial.")]
 Device = Annotated[str, Option(help="auto (CUDA if there is any, else CPU), cpu, cuda, cuda:1 …")]
-
-
-def command(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a verb ready for Typer.
-
-    Its `launch` is taken apart, and the `Args` of docstrings are help.
-    """
-    parameters: list[inspect.Parameter] = []
-    launch: Sequence[str] = ()
-    own = read_helps(verb)
-    for name, one in inspect.signature(verb, eval_str=True).parameters.items():
-        if name != "launch":
-            parameters.append(_declare(name, one.annotation, one.default, own))
-            continue
-        # `Annotated[Launch, …]` names the options that the verb has.
-        hints, helps = get_type_hints(Launch, include_extras=True), read_helps(Launch)
-        names = get_args(one.annotation)[1:]
-        options = [each for each in fields(Launch) if each.init and each.name in (names or hints)]
-        launch = [each.name for each in options]
-        parameters += [_declare(e.name, hints[e.name], e.default, helps) for e in options]
-
-    @wraps(verb)
-    def call(**values: Any) -> Any:
-        if launch:
-            values["launch"] = Launch(**{name: values.pop(name) for name in launch})
-        return verb(**values)
-
-    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    call.__annotations__ = {one.name: one.annotation for one in parameters}
-    return call
-
-
-def _declare(name: str, hint: Any, default: Any, helps: Mapping[str, str]) -> inspect.Parameter:
-    """Return a parameter as Typer takes it; what has no default is an argument."""
-    kind, *more = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-    info = copy(more[0]) if more else Argument() if default is inspect.Parameter.empty else Option()
-    info.help = info.help or helps.get(name)
-    if info.default is ... and not info.param_decls and not isinstance(info, ArgumentInfo):
-        info.param_decls = (f"--{name.replace('_', '-')}",)  # without --no-…
-    hint = Annotated[kind, info]
-    place = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(name, place, default=default, annotation=hint)
-
-
-def read_helps(documented: Any) -> dict[str, str]:
-    """Return what a docstring says of arguments or attributes."""
-    text = inspect.getdoc(documented) or ""
-    _, _, block = re.sub(r"\n(Args|Attributes):\n", "\0", text, count=1).partition("\0")
-    found = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", block, re.MULTILINE)
-    return {name: " ".join(words.split()) for name, words in found}
 
 
 RUNNERS_OF = {
@@ -140,7 +81,7 @@ class Launch:
     """Settings of how trials run, each of them an option.
 
     Attributes:
-        jobs: Trials at a time.
+        jobs: Trials at a time; the default is one per CPU core.
         threads: CPU threads of each.
         device: Where they compute.
         time_limit: Stop cleanly after this wall-clock time: 90s, 55m, 3h50m or 11:30:00. A tenth
@@ -180,14 +121,11 @@ class Launch:
     @property
     def jobs_here(self) -> int:
         """Number of trials at a time, if they run on this machine."""
-        return 1 if self.runner == "inline" else number_of_jobs(self.jobs, self.threads)
+        at_most = max(1, num_cores() // self.threads)
+        return 1 if self.runner == "inline" else self.jobs or at_most
 
     def check_machine(self, specs: Sequence[RunSpec]) -> None:
-        """Refuse what this machine lacks, before anything is measured or announced.
-
-        Raises:
-            MachineError: If the device, the runner's package or the trials' data are missing.
-        """
+        """Refuse what this machine lacks, before anything is measured or announced."""
         if not self.is_here:
             require_ray()
             return
@@ -208,8 +146,12 @@ class Launch:
                 option, users = f"--{name.replace('_', '-')}", " or ".join(runners)
                 raise ConfigError(f"{option} applies only to --runner {users}, not {self.runner}")
         choose_sinks(self.log_to)
-        if self.is_here and not self.oversubscribe:
-            check_cores(self.jobs_here, self.threads, num_cores())
+        needed, cores = self.jobs_here * self.threads, num_cores()
+        if self.is_here and not self.oversubscribe and needed > cores:
+            raise ConfigError(
+                f"--jobs {self.jobs_here} of {counted(self.threads, 'thread')} need {needed} "
+                f"cores, and this process may use {cores}: use fewer, or --oversubscribe"
+            )
         seconds = None if self.time_limit is None else read_duration(self.time_limit)
         where: dict[str, Any] = {"device": self.device, "threads": self.threads}
         where["limits"] = Limits(seconds, self.max_trials, begun=self.begun)
@@ -224,21 +166,8 @@ class Launch:
         return RayRunner(self.address or "auto", self.jobs, gpus_per_trial=gpus, **where)
 
 
-def check_cores(jobs: int, threads: int, cores: int) -> None:
-    """Refuse trials that would take cores from one another."""
-    if jobs * threads > cores:
-        raise ConfigError(
-            f"--jobs {jobs} of {counted(threads, 'thread')} need {jobs * threads} cores, and "
-            f"this process may use {cores}: use fewer, or --oversubscribe"
-        )
-
-
 def overrides(assignments: list[str] | None) -> dict[str, Any]:
-    """Read the values of `--set`.
-
-    Raises:
-        ConfigError: If one cannot be read, or a path is set twice.
-    """
+    """Read the values of `--set`."""
     found: dict[str, Any] = {}
     for path, value in (parse_assignment(text) for text in assignments or []):
         if path in found:
@@ -255,11 +184,7 @@ def grid_changes(
     additions: list[str] | None,
     tuned: str | None = None,
 ) -> dict[str, Any]:
-    """Read what `--set`, `--seeds`, `--add` and `--tune` change in an experiment's grid.
-
-    Raises:
-        ConfigError: If one cannot be read, or the seeds are given twice.
-    """
+    """Read what `--set`, `--seeds`, `--add` and `--tune` change in an experiment's grid."""
     changes = overrides(assignments)
     if seeds is not None:
         if "seed" in changes:
@@ -284,11 +209,6 @@ def _read_seeds(text: str) -> list[int]:
     return list(map(int, words)) if "," in text else list(first_seeds(int(words[0])))
 
 
-def number_of_jobs(jobs: int | None, threads: int) -> int:
-    """Return the number of jobs, by default as many as cores allow."""
-    return jobs or max(1, num_cores() // threads)
-
-
 def read_duration(text: str) -> float:
     """Read a time such as 90s, 55m, 3h50m or 11:30:00 in seconds."""
     parts = [rf"(?:(\d{{1,9}}(?:\.\d{{1,9}})?){unit})?" for unit in "hms"]
@@ -303,11 +223,6 @@ def read_duration(text: str) -> float:
             f"{text[:40]!r}"
         )
     return seconds
-
-
-def published_folder(*, ignore: bool) -> Path | None:
-    """Return the folder of published trials, `None` to ignore them."""
-    return None if ignore else evidence_folder()
 
 
 def print_json(content: object) -> None:
@@ -338,15 +253,13 @@ def exit_status(error: type[Exception]) -> int:
     return next((n for parent, n in classes.items() if issubclass(error, parent)), 1)
 
 
-def failure_status(failures: "Sequence[TrialEvent]") -> int:
+def failure_status(failures: Sequence[TrialEvent]) -> int:
     """Return the exit status of failed trials.
 
     That of their common reason, else 1, and 0 if none failed.
     """
-    if not failures:
-        return 0
     statuses = {exit_status(getattr(errors, one.error, Exception)) for one in failures}
-    return statuses.pop() if len(statuses) == 1 else 1
+    return statuses.pop() if len(statuses) == 1 else int(bool(failures))
 
 
 def where(results: Path) -> str:
@@ -358,5 +271,5 @@ def where(results: Path) -> str:
 def left_out(damage: Sequence[str]) -> int:
     """Print why runs were left out, and return the exit status."""
     for reason in damage:
-        typer.echo(f"pernn: left out: {reason}", err=True)
+        warn(f"left out: {reason}")
     return exit_status(StoreError) if damage else 0

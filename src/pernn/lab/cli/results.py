@@ -1,24 +1,26 @@
-"""`pernn report`, `compare`, `export`, `publish`, `evidence`, `register` and `cite`."""
+"""Verbs that read, judge, publish and prune results."""
 
+import sys
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import track
+from rich.filesize import decimal
 from typer import Argument, Option
 
 from pernn.errors import ConfigError, StoreError, counted, one_line
 from pernn.lab.experiments import experiment_names
-from pernn.lab.lookup import find_plan, find_sweep
-from pernn.lab.reports import Comparison, export_curves, export_records, require_exportable
+from pernn.lab.lookup import find_plan, find_sweep, find_waiting, name_run
+from pernn.lab.reports import export_curves, export_records, require_exportable
+from pernn.lab.runners import num_cores
+from pernn.lab.runs import StabilityAnalysis, delete_leftovers, find_leftovers, with_stages
 from pernn.lab.store import (
     FOLDER,
     VARIABLE_OF_PLANS,
     evidence_folder,
     list_publications,
+    list_runs,
     load_sweep,
     plan_folders,
     where_published,
@@ -32,29 +34,22 @@ from .options import (
     SWEEP,
     Additions,
     Assignments,
+    Device,
     IgnorePublished,
+    Jobs,
     Json,
     Results,
     Scale,
     Seeds,
+    Threads,
+    Yes,
     exit_status,
     grid_changes,
     left_out,
-    number_of_jobs,
     print_json,
-    published_folder,
     warn,
 )
-from .terminal import print_rows, print_verdicts
-
-if TYPE_CHECKING:
-    from pernn.lab.reports import Report
-
-Drawers = Annotated[int | None, Option("--jobs", "-j", min=1)]
-
-
-def _watch(reports: "Iterable[Report]", count: int) -> "Iterable[Report]":
-    return track(reports, "Drawing sweeps", count, console=Console(stderr=True))
+from .terminal import print_rows, print_verdicts, tracked
 
 
 def report(
@@ -66,7 +61,7 @@ def report(
     as_json: Json = False,
     every: Annotated[bool, Option("--all")] = False,
     output: Annotated[Path | None, Option("--out", "-o")] = None,
-    jobs: Drawers = None,
+    jobs: Jobs = None,
 ) -> int:
     """Write figure, tables, verdicts and page of all finished trials.
 
@@ -83,7 +78,7 @@ def report(
         pernn report vocabulary_size --claims
         pernn report --all --out study.html
     """
-    published = published_folder(ignore=ignore_published)
+    published = None if ignore_published else evidence_folder()
     damage: list[str] = []
     if every:
         if sweep is not None or as_json or claims:
@@ -95,9 +90,9 @@ def report(
             )
         from pernn.lab.evidence import make_study
 
-        path = output or results / "study.html"
-        how: Any = {"jobs": number_of_jobs(jobs, 1), "watch": _watch}
-        make_study(results, path, damage.append, published, **how)
+        path, watch = output or results / "study.html", tracked("Drawing sweeps")
+        num_jobs = jobs or num_cores()
+        make_study(results, path, damage.append, published, jobs=num_jobs, watch=watch)
         typer.echo(str(path))
         return left_out(damage)
     if sweep is None or output is not None or jobs is not None:
@@ -105,15 +100,12 @@ def report(
             "expected a sweep, or --all (and then --out FILE, --jobs N) for a page of all"
         )
     plan = find_plan(results, sweep, scale, published, warn)
-    if claims:
-        verdicts = report_of(results, plan, damage.append).verdicts
-        if as_json:
-            print_json([verdict.dump() for verdict in verdicts])
-        else:
-            print_verdicts(verdicts, Console(), brief=False)
-        return left_out(damage)
-    made = make_report(results, plan, damage.append)
-    if as_json:
+    made = (report_of if claims else make_report)(results, plan, damage.append)
+    if claims and as_json:
+        print_json([verdict.dump() for verdict in made.verdicts])
+    elif claims:
+        print_verdicts(made.verdicts, brief=False)
+    elif as_json:
         print_json(plan.summary(results, made))
     else:
         typer.echo("\n".join(map(str, made.paths)))
@@ -166,7 +158,7 @@ def compare(
             until=until,
             scale=scale,
             results=results,
-            evidence=published_folder(ignore=ignore_published),
+            evidence=None if ignore_published else evidence_folder(),
             complain=warn,
             left_out=damage.append,
         )
@@ -176,16 +168,11 @@ def compare(
     if as_json:
         print_json(found.dump())
     else:
-        _print_comparison(found)
+        typer.echo(one_line(found.title))
+        print_rows(found.columns, found.rows)
+        for note in found.notes:
+            typer.echo(one_line(note))
     return left_out(damage)
-
-
-def _print_comparison(found: Comparison) -> None:
-    console = Console()
-    console.print(one_line(found.title), markup=False, soft_wrap=True)
-    print_rows(found.columns, found.rows, console)
-    for note in found.notes:
-        console.print(note, markup=False, soft_wrap=True)
 
 
 def export(
@@ -214,7 +201,7 @@ def export(
         pernn export variable_length --table by_length -o by_length.csv
         pernn export vocabulary_size --curves -o curves.csv
     """
-    published = published_folder(ignore=ignore_published)
+    published = None if ignore_published else evidence_folder()
     damage: list[str] = []
     runs = find_sweep(results, sweep, scale, published, warn).runs
     require_exportable(output)
@@ -255,21 +242,21 @@ def publish(
     Example:
         pernn publish vocabulary_size dual_frequency --scale small --to evidence
     """
-    from pernn.lab.lookup import name_run
-
-    changes = grid_changes(assignments, seeds, additions)
-    found = {
-        name: plan_sweep(name, scale, changes).sweep
-        if name in experiment_names()
-        else load_sweep(results, name)
-        for name in sweeps
-    }
-    if changes and not found.keys() <= {*experiment_names()}:
+    changes, experiments = grid_changes(assignments, seeds, additions), experiment_names()
+    if changes and not {*sweeps} <= {*experiments}:
         raise ConfigError(
             "--set, --seeds and --add concern experiments only: a sweep's name has its own"
         )
-    made = {name: publish_sweep(results, sweep, to) for name, sweep in found.items()}
-    for name, one in made.items():
+    found = {
+        name: plan_sweep(name, scale, changes).sweep
+        if name in experiments
+        else load_sweep(results, name)
+        for name in sweeps
+    }
+    made: dict[str, dict[str, Any]] = {}
+    for name, sweep in found.items():
+        one = publish_sweep(results, sweep, to)
+        made[name] = {"path": str(one.path), "trials": one.fates, "left_out": one.left_out}
         count = Counter(one.fates.values())
         said = ", ".join(f"{number} {fate}" for fate, number in count.items()) or "nothing finished"
         if not as_json:
@@ -280,16 +267,12 @@ def publish(
         for run, reason in one.left_out.items():
             warn(f"{name_run(results, run)} of {name} left out: {reason}")
     if as_json:
-        plain = {
-            name: {"path": str(one.path), "trials": dict(one.fates), "left_out": dict(one.left_out)}
-            for name, one in made.items()
-        }
-        print_json(plain)
-    return exit_status(StoreError) if any(one.left_out for one in made.values()) else 0
+        print_json(made)
+    return exit_status(StoreError) if any(one["left_out"] for one in made.values()) else 0
 
 
 def evidence(
-    to: Path = Path("docs/evidence"), fill: list[Path] | None = None, jobs: Drawers = None
+    to: Path = Path("docs/evidence"), fill: list[Path] | None = None, jobs: Jobs = None
 ) -> int:
     """Rebuild all figures, tables, verdicts and pages from published trials, without training.
 
@@ -307,15 +290,15 @@ def evidence(
     from pernn.lab.evidence import rebuild
 
     lost: list[str] = []
-    how: Any = {"jobs": number_of_jobs(jobs, 1), "watch": _watch}
-    for path in rebuild(evidence_folder(), to, lost.append, fill or [], **how):
+    num_jobs, watch = jobs or num_cores(), tracked("Drawing sweeps")
+    for path in rebuild(evidence_folder(), to, lost.append, fill or [], jobs=num_jobs, watch=watch):
         typer.echo(str(path))
     for one in lost:
         warn(one)
     return 1 if lost else 0
 
 
-def register(plan: Path) -> int:
+def register(plan: Path) -> None:
     """Write down what will be run and judged, before it is run.
 
     PLAN.lock.json beside it has a digest of every trial and claim, the rule of verdicts, the
@@ -343,7 +326,6 @@ def register(plan: Path) -> int:
     if path.parent.resolve() not in [folder.resolve() for folder in plan_folders()]:
         folders = " and ".join(map(str, plan_folders()))
         warn(f"reports look for plans in {folders}: move it there, or set {VARIABLE_OF_PLANS}")
-    return 0
 
 
 def cite(
@@ -372,3 +354,173 @@ def cite(
         print_json({"parts": found, "entries": {key: known.get(key) for key in keys}})
         return
     typer.echo("\n\n".join(known.get(key, f"% {key}: not in pernn's list") for key in keys))
+
+
+def prune(
+    sweep: Annotated[str | None, Argument()] = None,
+    all_checkpoints: bool = False,
+    dry_run: bool = False,
+    yes: Yes = False,
+    results: Results = RESULTS,
+    as_json: Json = False,
+) -> int:
+    """Delete checkpoints that finished trials no longer need.
+
+    Unfinished trials, and checkpoints that they build on, stay untouched. By default, the last
+    checkpoint of each trial and those of training.keep_interval stay too.
+
+    Args:
+        sweep: A sweep's name (see `pernn status`); the default is all runs.
+        all_checkpoints: Also delete the last checkpoint and those of training.keep_interval.
+        dry_run: Print what would be deleted.
+        yes: Delete without asking.
+
+    Example:
+        pernn prune vocabulary_size-demo --dry-run
+    """
+    runs = with_stages(results, load_sweep(results, sweep).runs) if sweep else list_runs(results)
+    damage: list[str] = []
+    # What stays by default is all that trials of a sweep that cannot be read may build on.
+    waiting = find_waiting(results, None if all_checkpoints else damage.append)
+    found = list(find_leftovers(results, runs, waiting, all_checkpoints=all_checkpoints))
+    skipped = {one.run: one.skipped for one in found if one.skipped}
+    gone = [one for one in found if one.folders]
+    if gone and not (dry_run or yes):
+        if as_json or not sys.stdin.isatty():
+            raise ConfigError("prune deletes checkpoints: say --yes to do it, --dry-run to look")
+        size = decimal(sum(one.num_bytes for one in gone))
+        typer.confirm(f"Delete {sum(len(one.folders) for one in gone)} ({size})?", abort=True)
+    if not dry_run:
+        refused = {one.run: delete_leftovers(results, one) for one in gone}
+        skipped |= {run: reason for run, reason in refused.items() if reason}
+        gone = [one for one in gone if one.run not in skipped]
+    count, num_bytes = (sum(len(one.folders) for one in gone), sum(one.num_bytes for one in gone))
+    if as_json:
+        content = {"dry_run": dry_run, "num_checkpoints": count, "num_bytes": num_bytes}
+        print_json({**content, "skipped": skipped})
+    elif not gone:
+        typer.echo(one_line(f"No checkpoints in {results} that are no longer needed."))
+    else:
+        done = "not deleted (--dry-run)" if dry_run else "deleted"
+        typer.echo(f"{count:,} checkpoints of {len(gone):,} trials, {decimal(num_bytes)}: {done}")
+    for run, reason in skipped.items():
+        warn(f"{name_run(results, run)} left alone: {reason}")
+    return left_out(damage) or int(bool(skipped))
+
+
+def sample(
+    run: Path,
+    prompt: str = "",
+    tokens: Annotated[int, Option(min=1)] = 100,
+    temperature: Annotated[float, Option(min=0)] = 1.0,
+    seed: Annotated[int, Option(min=0)] = 0,
+    as_json: Json = False,
+) -> None:
+    """Print text that a run's language model writes, with its newest checkpoint.
+
+    Args:
+        run: Directory of a run on language_modelling.
+        prompt: How the text begins.
+        tokens: Pieces to add.
+        temperature: 0 takes the likeliest piece.
+        seed: Of the draws.
+
+    Example:
+        pernn sample results/runs/0123456789abcdef --prompt "The" --tokens 50 --seed 1
+    """
+    # Only what computes loads torch.
+    from pernn.lab.sampling import sample
+
+    text = sample(run, prompt, num_tokens=tokens, temperature=temperature, seed=seed)
+    if as_json:
+        print_json({"prompt": prompt, "seed": seed, "temperature": temperature, "text": text})
+    else:
+        typer.echo(text)
+
+
+def analyze(
+    run: Path,
+    pairs: Annotated[int, Option(min=1)] = 256,
+    source_step: Annotated[int, Option(min=1)] = 1,
+    map_pairs: Annotated[int, Option("--map", min=0)] = 0,
+    output: Annotated[str | None, Option("--output", "-o")] = None,
+    device: Device = "auto",
+    threads: Threads = 1,
+    as_json: Json = False,
+) -> None:
+    """Measure gradient stability at the checkpoints of a run, finished or not.
+
+    Nothing is written into the run's directory. A run keeps its last two checkpoints; set
+    training.keep_interval, a multiple of training.checkpoint_interval, to keep more.
+
+    Args:
+        run: Directory of a run, finished or not.
+        pairs: Pairs of sequences per condition.
+        source_step: Input step of the target; the paper's is 1, and 23 for S4D.
+        map_pairs: Also map all steps, with this many pairs each.
+        output: Write the rows to a .csv, .json or .parquet file.
+
+    Example:
+        pernn analyze results/runs/0123456789abcdef --pairs 16 -o stability.csv
+    """
+    if output is not None:
+        require_exportable(output)
+    # Only what computes loads torch.
+    from pernn.lab.runs import analyse_run
+
+    config = StabilityAnalysis(
+        num_per_condition=pairs, source_step=source_step, map_per_condition=map_pairs
+    )
+    watch = tracked("Analysing checkpoints")
+    tables = analyse_run(run, config, device=device, threads=threads, watch=watch)
+    # Before the file: if that cannot be written, minutes of work are not lost.
+    if as_json:
+        print_json(tables)
+    else:
+        table = tables["gradient_stability"]
+        by_update: dict[int, list[str]] = {}
+        for update, value in zip(table["update"], table["similarity"], strict=True):
+            by_update.setdefault(update, []).append(f"{value:.4f}")
+        typer.echo("Gradient similarity")
+        columns = ["Update", *dict.fromkeys(table["condition"])]
+        print_rows(columns, [(f"{update:,}", *row) for update, row in by_update.items()])
+    if output is not None:
+        rows = [
+            {"table": name, **dict(zip(table, values, strict=True))}
+            for name, table in tables.items()
+            for values in zip(*table.values(), strict=True)
+        ]
+        export_records(rows, output)
+        typer.echo(f"{len(rows)} rows written to {output}", err=as_json)
+
+
+def errors(run: Path, device: Device = "auto", as_json: Json = False) -> None:
+    """Show where in the input the wrong answers of a run stand.
+
+    Each wrong answer to the held-out sequences is counted by how many steps its token is from the
+    right one in the input; beside it is what other ids would give by chance. The newest checkpoint
+    answers.
+
+    Args:
+        run: Directory of a run that reverses or copies.
+
+    Example:
+        pernn errors results/runs/0123456789abcdef
+    """
+    # Only what computes loads torch.
+    from pernn.lab.runs import find_errors, tabulate_errors
+
+    found = find_errors(run, device=device)
+    table = tabulate_errors(found)
+    none = ("not in the input", float(found.shares[0]), float(found.chances[0]))
+    if as_json:
+        counts = {"num_answers": found.num_answers, "num_wrong": found.num_wrong}
+        print_json({**counts, **table, "no_token": none[1], "no_token_chance": none[2]})
+        return
+    typer.echo(f"{found.num_wrong:,} of {found.num_answers:,} answers are wrong.")
+    rows = [
+        (f"{counted(steps, 'step')} off", share, chance)
+        for steps, share, chance in zip(*table.values(), strict=True)
+    ]
+    shown = [(name, f"{share:.3f}", f"{chance:.3f}") for name, share, chance in (*rows, none)]
+    print_rows(["Token given", "Share", "By chance"], shown)

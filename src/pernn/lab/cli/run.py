@@ -1,11 +1,12 @@
-"""`pernn run`, `train`, `resume` and `pause`."""
+"""`pernn prepare`, `run`, `train`, `resume` and `pause`."""
 
+import math
 import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -13,18 +14,21 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    TaskID,
     TextColumn,
     TimeElapsedColumn,
 )
 from typer import Argument, Option
 
 from pernn.errors import ConfigError, StoreError, one_line, show_time
-from pernn.lab.experiments import SINGLE
+from pernn.lab.corpora import SHARE, LanguageModellingConfig, keep_text, raw_folder
+from pernn.lab.experiments import SINGLE, find_experiment, trials
 from pernn.lab.lookup import list_single_runs, reload_plan
 from pernn.lab.runners import TrialEvent
 from pernn.lab.runs import RunSpec, estimate, tell_apart
 from pernn.lab.store import (
     RunDirectory,
+    evidence_folder,
     is_done,
     list_sweeps,
     load_sweep,
@@ -48,12 +52,85 @@ from .options import (
     left_out,
     overrides,
     print_json,
-    published_folder,
     warn,
     where,
 )
 
 OneTrial = Annotated[Launch, "threads", "device", "time_limit", "oversubscribe", "log_to"]
+
+
+def prepare(
+    what: Annotated[str, Argument()] = "language_modelling",
+    scale: Scale = "paper",
+    assignments: Assignments = None,
+    name: str | None = None,
+    share: float = SHARE,
+    characters: bool = False,
+) -> None:
+    """Prepare the text of an experiment: its tokeniser and its ids.
+
+    A run does this itself when it has to; here you can do it beforehand, with a progress bar. Raw
+    and prepared text lie in the folder that PERNN_DATA names (`data` if it is not set). If the text
+    is missing, the message says how to get it.
+
+    A file of your own is split into three parts, in order, and kept under a name that any run may
+    then use.
+
+    Args:
+        what: An experiment on a corpus, or a file of UTF-8 text.
+        name: For a file: the name of the text; the default is the file's name.
+        share: For a file: share of the paragraphs for validation, and for the test.
+        characters: For a file: tokens are characters, not pieces.
+
+    Examples:
+        PERNN_DATA=~/corpora pernn prepare language_modelling --scale paper
+        pernn prepare mybook.txt
+        pernn run language_modelling --set task.corpus=mybook
+    """
+    file = Path(what)
+    if file.suffix or file.is_file():
+        if scale != "paper" or assignments:
+            raise ConfigError(f"{what} is a file: --scale and --set are for experiments")
+        _keep(file, name or file.stem.lower(), share, characters=characters)
+        return
+    if name is not None or share != SHARE or characters:
+        raise ConfigError(f"{what} is no file: --name, --share and --characters are for files")
+    specs = trials(find_experiment(what), scale, overrides(assignments))
+    configs = (spec.task_under_preset for spec in specs)
+    tasks = {config for config in configs if isinstance(config, LanguageModellingConfig)}
+    if not tasks:
+        raise ConfigError(f"{what}: its data are drawn, not read: there is nothing to prepare")
+    for task in sorted(tasks, key=lambda task: task.name):
+        _prepare(task)
+
+
+def _prepare(task: LanguageModellingConfig) -> None:
+    """Prepare a text and show a bar for each stage; that one has begun ends those before it."""
+    from pernn.lab.corpora import prepare
+
+    with Progress() as progress:
+        bars: dict[str, TaskID] = {}
+
+        def show(stage: str, done: int, total: int) -> None:
+            if stage not in bars:
+                for bar in progress.tasks:
+                    progress.update(bar.id, completed=bar.total or bar.completed)
+                bars[stage] = progress.add_task(stage, total=None)
+            progress.update(bars[stage], completed=done, total=total or None)
+
+        corpus = prepare(task, show)
+    typer.echo(f"{task.name}: {corpus.folder}")
+
+
+def _keep(file: Path, name: str, share: float, *, characters: bool) -> None:
+    """Keep a text and tell how to use it."""
+    config = keep_text(file, name, share=share, unit="characters" if characters else "pieces")
+    train, valid, test = config.paragraphs
+    typer.echo(
+        f"{name}: {sum(config.paragraphs):,} paragraphs kept in {raw_folder(name).absolute()}: "
+        f"{train:,} to train, {valid:,} for validation, {test:,} for the test"
+    )
+    typer.echo(f"Use it:  pernn run language_modelling --set task.corpus={name}")
 
 
 def run(
@@ -127,13 +204,13 @@ def resume(
                 raise
             damage.append(f"sweep {name}: {error}")
     status = left_out(damage)
-    summaries: list[dict[str, Any]] | None = [] if as_json and sweep is None else None
+    summaries: list[object] = []
+    tell = print_json if sweep else summaries.append
     for plan in plans:
-        found = carry_out(plan, results, launch, as_json=as_json, summaries=summaries)
-        status = max(status, found)
+        status = max(status, carry_out(plan, results, launch, as_json=as_json, tell=tell))
         if status == LEFT_EARLY:
             break
-    if summaries is not None:
+    if as_json and not sweep:
         print_json(summaries)
     return status
 
@@ -177,12 +254,11 @@ def train(
     one = RunSpec.read(spec).override(overrides(assignments))
     runner = launch.make_runner()
     launch.check_machine([one])
-    with showing([one], results, Console(stderr=True)) as on_event:
-        runner.run([one], results, on_event)
-    directory, failures = RunDirectory(results, one.fingerprint()), on_event.failures
-    for failure in failures:
-        warn(f"{failure.state}: {failure.message}")
-    if failures:
+    with showing([one], results, Console(stderr=True)) as tally:
+        runner.run([one], results, tally)
+    directory, ended = RunDirectory(results, one.fingerprint()), tally.ended.values()
+    if failures := [event for event in ended if event.state == "failed"]:
+        warn(f"failed: {failures[0].message}")
         return failure_status(failures)
     result = directory.read_result()
     if result is None:
@@ -204,37 +280,30 @@ def carry_out(
     launch: Launch,
     *,
     as_json: bool,
-    summaries: list[dict[str, Any]] | None = None,
+    tell: Callable[[object], None] = print_json,
 ) -> int:
-    """Run a sweep, show its report, and return the exit status.
-
-    Where summaries are collected, its own is added instead of printed.
-    """
+    """Run a sweep, tell its report, and return the exit status."""
     # Messages go to standard error when standard output is for a script.
-    console = Console(stderr=as_json)
+    console, say = Console(stderr=as_json), partial(typer.echo, err=as_json)
     found = run_sweep(
         plan,
         root,
         launch.make_runner(),
-        evidence=published_folder(ignore=launch.ignore_published),
+        evidence=None if launch.ignore_published else evidence_folder(),
         watch=lambda specs: showing(specs, root, console),
-        prepare=lambda specs, more: _check(specs, root, launch, console, more),
-        say=lambda text: console.print(text, soft_wrap=True, markup=False),
+        prepare=lambda specs, more: _check(specs, root, launch, say, more),
+        say=say,
         on_warning=warn,
         anew=as_json,
     )
     if as_json and found.report is not None:
-        summary = found.plan.summary(root, found.report)
-        if summaries is None:
-            print_json(summary)
-        else:
-            summaries.append(summary)
+        tell(found.plan.summary(root, found.report))
     else:
         if found.verdicts:
             from .terminal import print_verdicts
 
-            print_verdicts(found.verdicts, console, brief=True)
-        console.print(one_line(f"Report: {found.page}"), soft_wrap=True, markup=False)
+            print_verdicts(found.verdicts, brief=True)
+        say(one_line(f"Report: {found.page}"))
     if found.stopped:
         plan = found.plan
         finished = sum(plan.is_finished(root, run) for run in plan.specs)
@@ -247,27 +316,27 @@ def carry_out(
 
 
 def _check(
-    specs: Sequence[RunSpec], root: Path, launch: Launch, console: Console, num_to_come: int
+    specs: Sequence[RunSpec], root: Path, launch: Launch, say: Callable[[str], None], more: int
 ) -> None:
     """Refuse what this machine lacks or what does not fit; ask before more than a day."""
     launch.check_machine(specs)
     if launch.force or not launch.is_here:
         return
-    console.print("Timing a few updates of each kind of trial …")
+    say("Timing a few updates of each kind of trial …")
     found = estimate(
         specs,
         root,
         jobs=launch.jobs_here,
         threads=launch.threads,
         device=launch.device,
-        num_to_come=num_to_come,
+        num_to_come=more,
     )
-    console.print(f"Needs {found.describe()}", soft_wrap=True, markup=False)
+    say(f"Needs {found.describe()}")
     found.check()
     limited = launch.time_limit is not None or launch.max_trials is not None
-    if launch.yes or limited or not found.is_long:
+    if launch.yes or limited or not found.is_long or found.hours is None:
         return
-    time = "" if found.hours is None else f"at least {show_time(3600 * found.hours[0])}"
+    time = f"at least {show_time(3600 * found.hours[0])}"
     if not sys.stdin.isatty():
         raise ConfigError(
             f"this takes {time}: say --yes to begin, or limit it with --time-limit or --max-trials"
@@ -282,63 +351,50 @@ class Tally:
         self.specs = {spec.fingerprint(): spec for spec in specs}
         self.labels = tell_apart(self.specs)
         self.updates = {run: read_status(root, run).update for run in self.specs}
-        self.first = sum(self.updates.values())
-        self.begun: float | None = None
-        self.total = sum(spec.num_updates for spec in specs)
         self.ended: dict[str, TrialEvent] = {}
         self.progress = progress
-        label, done = f"[bold]all {len(specs)} trials", self.first
-        self.bars = {"": progress.add_task(label, total=self.total, completed=done, left="")}
-
-    @property
-    def failures(self) -> list[TrialEvent]:
-        """Trials that cannot go on."""
-        return [event for event in self.ended.values() if event.state == "failed"]
-
-    def seconds_left(self) -> float | None:
-        """Estimate the time left from the updates done since the start."""
-        done = sum(self.updates.values())
-        if self.begun is None:  # starting processes is no update's time
-            if done > self.first:
-                self.begun, self.first = time.monotonic(), done
-            return None
-        elapsed, fresh = time.monotonic() - self.begun, done - self.first
-        return elapsed / fresh * (self.total - done) if fresh else None
+        self.bars: dict[str, TaskID] = {}
+        total, done = sum(spec.num_updates for spec in specs), sum(self.updates.values())
+        label = f"[bold]all {len(specs)} trials"
+        self.all = progress.add_task(label, total=total, completed=done, left="")
 
     def __call__(self, event: TrialEvent) -> None:
         """Take note of an event and show it."""
-        run, label = event.run, self.labels[event.run]
-        self.updates[run] = max(self.updates[run], event.update)
+        run, spec, label = event.run, self.specs[event.run], self.labels[event.run]
+        update = spec.num_updates if event.state == "finished" else event.update
+        self.updates[run] = max(self.updates[run], update)
+        self.progress.update(self.all, completed=sum(self.updates.values()))
+        seconds = self.progress.tasks[0].time_remaining
+        left = "" if event.state == "stopped" else show_time(seconds)
+        self.progress.update(self.all, left=left)
         if event.is_end:
             self.ended[run] = event
-        if event.state == "finished":
-            self.updates[run] = self.specs[run].num_updates
-        left = "" if event.state == "stopped" else show_time(self.seconds_left())
-        self._move_bars(event, left)
+            if run in self.bars:
+                self.progress.remove_task(self.bars.pop(run))
+        elif not event.elsewhere:
+            if run not in self.bars:
+                self.bars[run] = self.progress.add_task(label, total=spec.num_updates, left="")
+            self.progress.update(self.bars[run], completed=self.updates[run])
         if event.is_warning:
             typer.echo(f"warning: {label}: {event.message}", err=True)
         elif event.message or (self.progress.disable and (event.is_end or event.elsewhere)):
-            left = left and f", {left} left"
             reason = f": {event.message}" if event.message else ""
             count = f"[{len(self.ended)}/{len(self.specs)}]"
+            left = left and f", {left} left"
             typer.echo(f"{count} {event.state}: {label}{reason}{left}", err=True)
-
-    def _move_bars(self, event: TrialEvent, left: str) -> None:
-        run, spec, bars, progress = event.run, self.specs[event.run], self.bars, self.progress
-        progress.update(bars[""], completed=sum(self.updates.values()), left=left)
-        if event.state == "running" and not event.elsewhere and run not in bars:
-            bars[run] = progress.add_task(self.labels[run], total=spec.num_updates, left="")
-        if run in bars:
-            progress.update(bars[run], completed=self.updates[run])
-        if event.is_end and run in bars:
-            progress.remove_task(bars.pop(run))
 
 
 @contextmanager
 def showing(specs: Sequence[RunSpec], root: Path, console: Console) -> Iterator[Tally]:
     """Show progress while the block runs, of events that it is given."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    more = (TimeElapsedColumn(), TextColumn("{task.fields[left]}"))
-    progress = Progress(*columns, *more, console=console, disable=not console.is_terminal)
+    progress = Progress(
+        *columns,
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+        console=console,
+        disable=not console.is_terminal,
+        speed_estimate_period=math.inf,  # the time left is that at the pace since the beginning
+    )
     with progress:
         yield Tally(specs, root, progress)

@@ -1,13 +1,14 @@
 """Tables on a terminal, without markup or control characters of files."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate, compress
 from typing import Any
 
 import typer
 from rich.cells import cell_len
 from rich.console import Console
-from rich.table import Column, Table
+from rich.progress import track
+from rich.table import Table
 from rich.text import Text
 
 from pernn.errors import counted
@@ -19,17 +20,7 @@ MAX_FRAMED = 200
 MIN_WIDTH = 20
 """A column is made no narrower than this, unless its longest cell is."""
 
-MAX_NAMED = 10
-"""Columns that are named where they do not fit."""
-
-
-STYLES = {
-    "supported": "green",
-    "contradicted": "red",
-    "inconclusive": "yellow",
-    "too few seeds": "dim",
-    "not run": "dim",
-}
+STYLES = {"supported": "green", "contradicted": "red", "inconclusive": "yellow"}
 
 
 def plain(value: Any) -> Text:
@@ -37,29 +28,39 @@ def plain(value: Any) -> Text:
     return Text(clean("" if value is None else str(value)), overflow="fold")
 
 
+def without_blanks(
+    columns: Sequence[str], rows: Sequence[Sequence[str]]
+) -> tuple[list[str], list[list[str]]]:
+    """Leave out the columns that no row has an entry in."""
+    kept = [any(cells) for cells in zip(*rows, strict=True)]
+    return [*compress(columns, kept)], [[*compress(row, kept)] for row in rows]
+
+
 def framed(columns: Sequence[str], rows: Iterable[Sequence[Any]], least: int = 1) -> Table:
     """Return a table with a frame.
 
     Columns whose cells are as long are not narrower than `least`.
     """
-    lines = [[plain(value) for value in row] for row in (columns, *rows)]
-    widths = (max(cell.cell_len for cell in column) for column in zip(*lines, strict=True))
-    table = Table(
-        *(
-            Column(name, overflow="fold", min_width=min(width, least))
-            for name, width in zip(lines[0], widths, strict=True)
-        )
-    )
+    table, lines = Table(), [[plain(value) for value in row] for row in (columns, *rows)]
+    for name, *cells in zip(*lines, strict=True):
+        width = min(least, max(cell.cell_len for cell in (name, *cells)))
+        table.add_column(name, overflow="fold", min_width=width)
     for line in lines[1:]:
         table.add_row(*line)
     return table
 
 
-def print_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], console: Console) -> None:
+def tracked(what: str) -> Callable[[Iterable[Any], int], Iterable[Any]]:
+    """Return what shows a loop's progress on standard error."""
+    return lambda items, count: track(items, what, count, console=Console(stderr=True))
+
+
+def print_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Print the columns of a table that fit.
 
     Many rows are lines without a frame.
     """
+    console = Console()
     lines = [[plain(value).plain for value in row] for row in (columns, *rows)]
     widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
     ends = accumulate((min(width, MIN_WIDTH) + 3 for width in widths), initial=1)
@@ -71,17 +72,16 @@ def print_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], console: C
         for line in lines:
             cells = zip(line[:num_shown], widths, strict=False)
             text = "  ".join(cell + " " * (width - cell_len(cell)) for cell, width in cells)
-            console.file.write(text.rstrip() + "\n")
+            typer.echo(text.rstrip())
     if hidden := [cells[0] for cells in zip(*lines, strict=True)][num_shown:]:
-        names = ", ".join(hidden[:MAX_NAMED]) + (", …" if len(hidden) > MAX_NAMED else "")
         typer.echo(
             f"{counted(len(hidden), 'column')} beyond the {console.width} characters of a line: "
-            f"{names}; widen the terminal, ask for fewer, or print all with --json",
+            f"{', '.join(hidden)}; widen the terminal, ask for fewer, or print all with --json",
             err=True,
         )
 
 
-def print_verdicts(verdicts: Sequence[Verdict], console: Console, *, brief: bool) -> None:
+def print_verdicts(verdicts: Sequence[Verdict], *, brief: bool) -> None:
     """Print a table of claims and what became of them."""
     shown = [verdict for verdict in verdicts if not brief or verdict.verdict != "not run"]
     table = Table("Verdict", "Claim", show_lines=True)
@@ -89,14 +89,14 @@ def print_verdicts(verdicts: Sequence[Verdict], console: Console, *, brief: bool
     for one in shown:
         details = "; ".join(filter(None, [one.quantity, one.divided, one.detail, one.remark]))
         table.add_row(
-            Text(one.verdict, STYLES[one.verdict]),
+            Text(one.verdict, STYLES.get(one.verdict, "dim")),
             Text.assemble(f"{one.claim.statement}\n", (details, "dim")),
             "\n".join(_estimates(one)),
         )
     if shown:
-        console.print(table)
+        Console().print(table)
     if len(shown) < len(verdicts):
-        console.print(f"{len(verdicts) - len(shown)} claims not testable with these runs.")
+        typer.echo(f"{len(verdicts) - len(shown)} claims not testable with these runs.")
 
 
 def _estimates(verdict: Verdict) -> Iterator[str]:
