@@ -71,11 +71,7 @@ def draw_extra_figures(
 ) -> list[Drawing]:
     """Draw the further figures of an experiment, in its order.
 
-    Args:
-        experiment: Its `more_figures` say what is drawn, its labels how they are called.
-        records: Finished trials; a figure whose rows none of them has says so.
-        scale: Of the sweep, said in the captions.
-        formats: Which files are drawn.
+    One whose rows no finished trial has says so.
 
     Raises:
         ConfigError: If two trials compete for one point, or a layout cannot be drawn.
@@ -110,11 +106,7 @@ def draw_curves(
 ) -> Drawing:
     """Draw training and test curves: mean, interval and trials.
 
-    Args:
-        experiment: Its labels and its figure's conditions are taken.
-        trials: Those that have lines of metrics; at least one.
-        scale: Of the sweep.
-        formats: Which files are drawn.
+    At least one trial is needed, and each has lines of metrics.
     """
     settings = settings_of(trials)
     panels, lines = _conditions(experiment.figure, settings)
@@ -132,13 +124,8 @@ def draw_curves(
     settings = settings.loc[:, settings.columns.isin(said)].rename_axis("run").reset_index()
     measured = kept[[*NAMED, "train_loss", "test_loss", *tests]]
     records = records_of(measured.merge(settings, on="run"))
-    layout = FigureLayout(
-        x="update",
-        panels=panels,
-        lines=lines,
-        metrics=("train_loss", "test_loss", *tests),
-        form="bands",
-    )
+    metrics = ("train_loss", "test_loss", *tests)
+    layout = FigureLayout("update", panels, lines, metrics, form="bands")
     asked = replace(experiment, question=CAPTION, figure=layout)
     return Drawing.of(STEM, asked, records, scale, formats, CAPTION + note)
 

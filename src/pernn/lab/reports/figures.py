@@ -230,10 +230,10 @@ def _draw_lines(grid: Grid) -> None:
         series = [line.without(experiment.choosing) for line in series]
         (draw_bands if layout.form == "bands" else draw_points)(axes, x, series)
         _count(axes, [len(values) for line in series for values in line.points.values()])
-        drawn[row][axes] = [value for line in series for value in line.values]
+        drawn[row][axes] = [value for line in series for value in line.values()]
         if are_apart(series, [0.0] if row.metric is None else []):
             different.add(axes)
-        settled[row] += [value for line in series for value in line.values_at(late)]
+        settled[row] += [value for line in series for value in line.values(late)]
     for row, (first, *_) in zip(grid.rows, grid.axes, strict=True):
         first.set_ylabel(_quantity(experiment, row.metric))
     _fit_rows(grid, across, drawn, settled, different)
@@ -241,8 +241,7 @@ def _draw_lines(grid: Grid) -> None:
         if row.metric is not None:
             judged = [one for one in records if one["run"] in best]
             draw_best(axes, x, experiment, judged, row.metric, order)
-    for axes, x in zip(grid.lowest, across, strict=True):
-        x.fit(axes)
+    grid.fit(across)
 
 
 def _fit_rows(
@@ -305,8 +304,7 @@ def _draw_heat(grid: Grid) -> None:
     for axes, x, means, counts in panels:
         draw_cells(axes, x, y, means, colour)
         _count(axes, counts)
-    for axes, x in zip(grid.lowest, across, strict=True):
-        x.fit(axes)
+    grid.fit(across)
     for axes, *_ in grid.axes:
         y.tick(axes.yaxis)
         axes.set_ylabel(grid.label(layout.lines))
@@ -339,8 +337,7 @@ def _draw_factors(grid: Grid) -> None:
         if layout.contrast:
             names = map(grid.label, (layout.contrast.baseline, layout.contrast.treated))
             first.set_ylabel(f"Updates (log scale),\n{' / '.join(names)}")
-    for axes, x in zip(grid.lowest, across, strict=True):
-        x.fit(axes)
+    grid.fit(across)
 
 
 DRAWN = {"heat": _draw_heat, "scatter": _draw_scatters, "factors": _draw_factors}

@@ -72,15 +72,13 @@ class Series:
     place: int = 0
     never: Container[Any] = ()
 
-    @property
-    def values(self) -> list[float]:
-        """All values."""
-        return [value for found in self.points.values() for value in found.values()]
-
-    def values_at(self, places: Container[Any]) -> list[float]:
-        """Return the values of some horizontal places only."""
+    def values(self, places: Container[Any] | None = None) -> list[float]:
+        """Return all values, or those of some horizontal places only."""
         return [
-            value for x, found in self.points.items() if x in places for value in found.values()
+            value
+            for x, found in self.points.items()
+            if places is None or x in places
+            for value in found.values()
         ]
 
     def without(self, seeds: Container[Any]) -> "Series":
@@ -97,10 +95,6 @@ def looks(column: Columns, order: Sequence[Any]) -> dict[Any, Mapping[str, Any]]
 
     Encodings have theirs by name; what else tells conditions of one encoding apart has marker and
     dash. Others have looks in turn, first those that no usual encoding has.
-
-    Args:
-        column: What tells the conditions apart.
-        order: All conditions of the figure.
     """
     if column == "condition" and set(order) <= CONDITIONS.keys():
         return {value: CONDITIONS[value] for value in order}
@@ -123,11 +117,7 @@ def looks(column: Columns, order: Sequence[Any]) -> dict[Any, Mapping[str, Any]]
 def points_of(
     layout: FigureLayout, records: Sequence[Record], metric: str
 ) -> dict[Any, dict[Any, dict[Any, float]]]:
-    """Sort measured values of a metric by line, horizontal value and seed.
-
-    Raises:
-        ConfigError: If two records compete for one place.
-    """
+    """Sort measured values of a metric by line, horizontal value and seed."""
     having = [one for one in records if number(one, metric) is not None]
     having.sort(key=lambda one: sort_key(one["seed"]))
     found: dict[Any, dict[Any, dict[Any, float]]] = {}
@@ -143,19 +133,9 @@ def collect(
     metric: str,
     order: Sequence[Any],
 ) -> list[Series]:
-    """Collect the lines of a panel.
+    """Collect the lines of a panel that have anything to show.
 
-    Args:
-        experiment: Its layout says what a line is.
-        records: Those of the panel.
-        metric: What is shown.
-        order: All lines of the figure: a line keeps its look in panels where another is missing.
-
-    Returns:
-        The lines that have anything to show.
-
-    Raises:
-        ConfigError: If two records compete for one point.
+    `order` has all lines of the figure: one keeps its look in panels where another is missing.
     """
     layout, label = experiment.figure, Labels(experiment.labels)
     points, styles = points_of(layout, records, metric), looks(layout.lines, order)
@@ -181,11 +161,6 @@ def differences(
     experiment: Experiment, records: Sequence[Record], order: Sequence[Any]
 ) -> list[Series]:
     """Collect a panel's paired differences, a line per treated condition.
-
-    Args:
-        experiment: Its layout has the contrast.
-        records: Those of the panel.
-        order: All lines of the figure.
 
     Raises:
         ConfigError: If they are not between the figure's lines, or two records compete.
@@ -273,13 +248,7 @@ def draw_best(
 ) -> None:
     """Ring each line's best and tell the difference in room made below.
 
-    Args:
-        axes: Of the panel, whose vertical axis is fitted.
-        x: The horizontal axis.
-        experiment: Its figure has the contrast, or else its claims.
-        records: Those of the panel that are judged at their best values.
-        metric: What is shown.
-        order: All lines of the figure.
+    The vertical axis is fitted before; `records` are those judged at their best values.
     """
     layout, label = experiment.figure, Labels(experiment.labels)
     axes.plot([], [], label=OWN_BEST, color="#000000", markersize=9, **RING)
@@ -314,37 +283,29 @@ def draw_bands(axes: Axes, x: Scale, series: Sequence[Series]) -> None:
         at = sorted(line.points, key=x.values.index)
         places = [x.position(value) for value in at]
         means, low, high = _ends(_intervals(line, at))
-        look = {"color": line.style["color"], "linestyle": line.style["linestyle"]}
+        colour = line.style["color"]
         seeds = dict.fromkeys(seed for value in at for seed in line.points[value])
         for seed in seeds:
             own = [value for value in at if seed in line.points[value]]
             axes.plot(
                 [x.position(value) for value in own],
                 [line.points[value][seed] for value in own],
-                color=look["color"],
+                color=colour,
                 linewidth=0.5,
                 alpha=0.35,
                 zorder=2,
                 gid=tag(line, [f"seed {seed}"]),
             )
-        axes.fill_between(
-            places,
-            low,
-            high,
-            color=look["color"],
-            alpha=0.22,
-            linewidth=0,
-            zorder=2.5,
-            gid=tag(line),
-        )
+        about: Mapping[str, Any] = {"color": colour, "gid": tag(line)}
+        axes.fill_between(places, low, high, alpha=0.22, linewidth=0, zorder=2.5, **about)
         axes.plot(
             places,
             means,
             label=line.label or None,
+            linestyle=line.style["linestyle"],
             linewidth=1.5,
             zorder=3,
-            gid=tag(line),
-            **look,
+            **about,
         )
 
 
@@ -440,7 +401,6 @@ TRIFLE = 0.1
 Colours = tuple[Normalize, str]
 """What colour a number has: the numbers that have one, and the colour map."""
 
-
 Means = Float64[np.ndarray, "rows columns"]
 """By row of the vertical axis and column of the horizontal one; NaN if there is none."""
 
@@ -448,14 +408,7 @@ Means = Float64[np.ndarray, "rows columns"]
 def collect_cells(
     layout: FigureLayout, x: Scale, y: Scale, records: Sequence[Record], metric: str
 ) -> tuple[Means, list[int]]:
-    """Average a metric over the seeds of each cell of a panel.
-
-    Returns:
-        The means, and how many seeds each of them is over.
-
-    Raises:
-        ConfigError: If two records compete for one place.
-    """
+    """Average a metric over each cell's seeds, and count these."""
     means = np.full((len(y.values), len(x.values)), np.nan)
     counts = []
     for value, points in points_of(layout, records, metric).items():
@@ -543,16 +496,7 @@ def draw_factors(
 ) -> list[int]:
     """Draw a line of factors per level with Student's t intervals.
 
-    Marks are hollow where some trials never arrive.
-
-    Args:
-        axes: Of the panel.
-        experiment: Its layout's metrics are the levels.
-        x: The horizontal axis.
-        records: Those of the panel.
-
-    Returns:
-        How many pairs are behind each point.
+    Marks are hollow where some trials never arrive. Returns how many pairs each is of.
     """
     layout, label, counts = experiment.figure, Labels(experiment.labels), []
     arms = sides(layout.contrast) if layout.contrast else []

@@ -43,12 +43,6 @@ PLAIN = "{x:,.6g}"
 class Scale:
     """Positions of single values on an axis, words at 0, 1, ….
 
-    Args:
-        column: Whose values are on the axis.
-        base: Of the logarithmic axis; linear if absent.
-        label: Names and orders the values.
-        records: Those whose values are on the axis.
-
     Raises:
         ConfigError: If a logarithmic axis is to have anything but positive numbers.
     """
@@ -114,10 +108,7 @@ class Scale:
 
 
 def late_values(across: Sequence[Scale], layout: FigureLayout) -> set[Any]:
-    """Return the updates after the first quarter of the training.
-
-    Of any other axis there are none.
-    """
+    """Return the updates after the training's first quarter, of other axes none."""
     values = {value for x in across for value in x.values}
     if layout.x != "update" or len(values) < CURVE:
         return set()
@@ -152,16 +143,9 @@ def fit_metric(
 ) -> None:
     """Set the vertical axis of a metric.
 
-    Shares go from 0 to 1, others from 0 if none is negative.
-
+    Shares go from 0 to 1, others from 0 if none is negative; shares have no logarithmic axis.
     Shares that lie close together have an axis as long as they are: a difference is to be seen.
-
-    Args:
-        axes: One of the panels that share it.
-        metric: What is on it.
-        values: All that are drawn.
-        base: Of the logarithmic axis; shares have none.
-        bounds: Of their intervals, kept in sight where the metric can be.
+    Bounds of intervals are kept in sight where the metric can be.
     """
     above = [value for value in (*values, *bounds) if value > 0]
     if base and above and not is_share(metric):
@@ -213,12 +197,7 @@ class Row:
 
 
 class Grid:
-    """The panels of a figure and the records of each.
-
-    Args:
-        experiment: Its layout says what the panels are.
-        found: Trials, or rows of their tables; at least one.
-    """
+    """The panels of a figure and each one's trials or table rows."""
 
     def __init__(self, experiment: Experiment, found: Sequence[Record]) -> None:
         self.experiment, self.found = experiment, found
@@ -280,6 +259,11 @@ class Grid:
     def all_axes(self) -> list[Axes]:
         """All panels, row by row."""
         return [axes for some in self.axes for axes in some]
+
+    def fit(self, across: Sequence[Scale]) -> None:
+        """Fit the horizontal axis of each column of panels."""
+        for axes, x in zip(self.lowest, across, strict=True):
+            x.fit(axes)
 
     def scales(self) -> list[Scale]:
         """Return the horizontal axis of each column of panels."""
