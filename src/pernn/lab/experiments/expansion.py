@@ -18,7 +18,7 @@ from pernn.lab.runs import RunSpec
 from .comparisons import LABELS
 from .experiment import Experiment, FigureLayout, names_of
 from .grids import ENCODING
-from .predicates import Claim, Contrast, Predicate, Where, qualified
+from .predicates import Claim, Predicate, Where, qualified
 
 ADDED = "+"
 """Begins the path of values that are added."""
@@ -237,10 +237,8 @@ def _claims(
 def _about(predicate: Predicate, own: Where, kinds: Mapping[str, Any]) -> Predicate:
     """Return a predicate of trials with certain values; of treated ones, where others lack them."""
     changes: dict[str, Any] = {}
-    for name in ("contrast", "between"):
-        one: Contrast | None = getattr(predicate, name, None)
-        if one is not None:
-            treated = {k: v for k, v in own.items() if k in kinds and _kind_of(k) == one.column}
-            own = {k: v for k, v in own.items() if k not in treated}
-            changes[name] = replace(one, treated_where={**one.treated_where, **treated})
+    for name, one in predicate.contrasts.items():
+        treated = {k: v for k, v in own.items() if k in kinds and _kind_of(k) == one.column}
+        own = {k: v for k, v in own.items() if k not in treated}
+        changes[name] = replace(one, treated_where={**one.treated_where, **treated})
     return replace(predicate, where={**predicate.where, **own}, **changes)

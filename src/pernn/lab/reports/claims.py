@@ -11,7 +11,7 @@ from typing import Any
 
 from pernn.errors import counted
 from pernn.lab.config import fingerprint, flatten
-from pernn.lab.experiments import TUNED, Claim, Equivalent, EveryTrial, Experiment, LimitNear, Rule
+from pernn.lab.experiments import TUNED, Claim, Experiment, Rule
 from pernn.lab.runs import RunSpec
 from pernn.lab.store import RegisteredSweep, Registration, Sweep, read_registrations
 
@@ -103,7 +103,7 @@ class Verdict:
         """The smallest effect that could be seen, in words, or nothing."""
         if self.detectable is None or self.interval is None:
             return ""
-        what = "margin" if _is_of_equality(self.claim) else "effect"
+        what = "margin" if self.claim.predicate.of_equality else "effect"
         return f"smallest {what} seen with 80 % power: {self.interval.show(self.detectable)}"
 
     def dump(self) -> dict[str, Any]:
@@ -173,10 +173,6 @@ def _corrected(verdict: Verdict, outcome: Outcome, num_judged: int) -> Verdict:
     return replace(verdict, verdict=outcome, remark=remark)
 
 
-def _is_of_equality(claim: Claim) -> bool:
-    return isinstance(claim.predicate, Equivalent | LimitNear)
-
-
 def smallest_effect(
     claim: Claim, interval: Interval | None, num_seeds: int, num_judged: int
 ) -> float | None:
@@ -193,9 +189,9 @@ def smallest_effect(
     Returns:
         See `Verdict.detectable`.
     """
-    if interval is None or isinstance(claim.predicate, EveryTrial):
+    if interval is None or claim.predicate.of_trials:
         return None
-    equality = _is_of_equality(claim)
+    equality = claim.predicate.of_equality
     return detectable(interval, num_seeds, ALPHA / num_judged, both_sides=equality)
 
 

@@ -15,7 +15,6 @@ from pernn.lab.experiments import (
     CATALOGUE,
     LEVELS,
     TUNED_CLAIM,
-    EveryTrial,
     find_experiment,
     names_of,
     pace_column,
@@ -176,7 +175,7 @@ def _numbers(verdict: Verdict) -> tuple[float, ...]:
     """Return what two verdicts on the same numbers have in common, whatever the sign asked for."""
     interval = verdict.interval
     # Without a spread, or of shares of trials, numbers of other trials may be the same.
-    if interval is None or isinstance(verdict.claim.predicate, EveryTrial):
+    if interval is None or verdict.claim.predicate.of_trials:
         return ()
     if not interval.high - interval.low > 2 * ROUNDING:
         return ()

@@ -8,7 +8,7 @@ from typing import Any
 
 from pernn.errors import counted
 from pernn.lab.config import is_kind
-from pernn.lab.experiments import Cells, Choice, Claim, Grows, LimitNear, Predicate, Where
+from pernn.lab.experiments import Cells, Choice, Claim, Predicate, Where
 from pernn.lab.trials import is_setting, unroll
 
 from .records import Arm, Record, combine, lacking, matches, number, settings_of, sides, sort_key
@@ -81,13 +81,12 @@ def arms(predicate: Predicate) -> list[Arm]:
     One contrast is a difference, two are a difference of differences, none is the metric itself.
     """
     found: list[Arm] = [(1, {})]
-    for name in ("contrast", "between"):
-        if contrast := getattr(predicate, name, None):
-            found = [
-                (sign * own, {**where, **also})
-                for own, also in sides(contrast)
-                for sign, where in found
-            ]
+    for contrast in predicate.contrasts.values():
+        found = [
+            (sign * own, {**where, **also})
+            for own, also in sides(contrast)
+            for sign, where in found
+        ]
     return found
 
 
@@ -124,8 +123,7 @@ def gather(
     """
     predicate, taking_part = claim.predicate, arms(claim.predicate)
     metric, where = predicate.metric, predicate.where
-    cells = predicate.along if isinstance(predicate, Grows | LimitNear) else predicate.cells
-    rows = rows_about(claim, records)
+    cells, rows = predicate.column, rows_about(claim, records)
     chosen = [row for row in rows if matches(row, where)]
     if not chosen:
         asked = ", ".join(f"{label(k)} = {_any_of(v, label)}" for k, v in where.items())
@@ -146,9 +144,9 @@ def gather(
         if not needed:
             raise NotRunError(f"nothing finished or planned has {what} at any {label(cells)}")
         raise NotRunError(f"needs {what} at {label(cells)} = {show_all(absent, label)}")
-    if isinstance(predicate, Grows | LimitNear) and len(needed) < 2:
-        found = show_all(needed, label)
-        raise NotRunError(f"needs at least 2 values of {label(cells)}, found {found}")
+    if len(needed) < predicate.fewest:
+        least, found = predicate.fewest, show_all(needed, label)
+        raise NotRunError(f"needs at least {least} values of {label(cells)}, found {found}")
     used = {
         row.get("run"): "diverged" in row
         for _, arm in taking_part
@@ -230,7 +228,7 @@ def choose(
     choice = claim.choice
     if choice is None:
         return records, planned, ""
-    where, between = settings_of(claim), getattr(claim.predicate, "between", None)
+    where, between = settings_of(claim), claim.predicate.contrasts.get("between")
     # Of conditions that a claim does not compare nothing is chosen, and nothing asked.
     compared = [
         {key: value for key, value in side.items() if is_setting(key)}
