@@ -14,8 +14,16 @@ from scipy.stats import spearmanr
 from pernn.errors import ConfigError
 from pernn.lab.reports import bootstrap_interval, paired_differences, student_interval
 from pernn.lab.reports.records import number, sort_key
-from pernn.lab.reports.rules import detectable, exceeds, holm, lies_within
-from pernn.lab.reports.statistics import Interval, p_above, rank_correlation, share_interval
+from pernn.lab.reports.statistics import (
+    Interval,
+    detectable,
+    exceeds,
+    holm,
+    lies_within,
+    p_above,
+    rank_correlation,
+    share_interval,
+)
 from reports.trials import ENCODING, trial, trials
 
 ACCURACIES = [0.912, 0.931, 0.874, 0.952, 0.903, 0.25, 0.941]

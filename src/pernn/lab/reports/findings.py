@@ -26,16 +26,32 @@ from pernn.lab.experiments import (
 )
 
 from .records import (
+    Label,
     Record,
+    Sample,
+    arms,
+    gather,
     is_censored,
     matches,
     number,
     restrict_together,
+    rows_about,
+    show,
+    show_all,
     sort_key,
 )
-from .rules import Evidence, exceeds, in_every, lies_within, trials_near
-from .samples import Label, Sample, arms, gather, rows_about, show, show_all
-from .statistics import ROUNDING, Interval, bootstrap_interval, share_interval, student_interval
+from .statistics import (
+    ROUNDING,
+    Evidence,
+    Interval,
+    bootstrap_interval,
+    exceeds,
+    in_every,
+    lies_within,
+    share_interval,
+    student_interval,
+    trials_near,
+)
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,7 @@ from .comparing import Side, Sooner, compare_pace
 from .figures import draw, render
 from .records import Record, paired_differences
 from .report import Report
-from .rules import Outcome
-from .statistics import ROUNDING, student_interval
+from .statistics import ROUNDING, Outcome, student_interval
 from .texts import Labels, escape_markdown, markdown_table
 
 COMMON = (
