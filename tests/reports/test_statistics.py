@@ -24,7 +24,7 @@ from pernn.lab.reports.statistics import (
     rank_correlation,
     share_interval,
 )
-from reports.trials import ENCODING, trial, trials
+from reports.trials import ENCODING, trial
 
 ACCURACIES = [0.912, 0.931, 0.874, 0.952, 0.903, 0.25, 0.941]
 
@@ -161,11 +161,6 @@ def test_pairs_match_by_seed_and_cell():
     ]
     found = paired_differences(records, "m", ENCODING, ["k"])
     assert list(found.items()) == [((1, 8), 0.25), ((2, 8), -0.25)]
-
-
-def test_competing_trials_are_refused():
-    with pytest.raises(ConfigError, match=r"two trials at encoding\.kind = sinusoidal, seed = 111"):
-        paired_differences(trials(), "loss", ENCODING, ["task.vocab_size"])
 
 
 @pytest.mark.parametrize("value", [None, "0.5", True, math.nan, math.inf])

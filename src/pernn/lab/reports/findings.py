@@ -421,16 +421,15 @@ def _log2(value: Any, column: str) -> float:
     return math.log2(value)
 
 
-def _contrast(predicate: Differs | DiffersMore | Equivalent | Grows, label: Label) -> str:
-    text, contrast = label(predicate.metric), predicate.contrast
-    if contrast is not None:
+def _contrast(predicate: Predicate, label: Label) -> str:
+    text, own = label(predicate.metric), predicate.contrasts
+    if contrast := own.get("contrast"):
         # What both sides share says what the one is that has nothing of its own.
         kind = predicate.where.get("encoding.kind")
         plain = label(kind) if isinstance(kind, str) else "without"
         text += f", {_side(contrast, contrast.treated, contrast.treated_where, label, plain)} − "
         text += _side(contrast, contrast.baseline, contrast.baseline_where, label, plain)
-    if isinstance(predicate, DiffersMore | Equivalent) and predicate.between is not None:
-        sides = predicate.between
+    if sides := own.get("between"):
         text += f", more with {label(sides.column)} {label(sides.treated)} than "
         text += label(sides.baseline)
     return text

@@ -140,11 +140,8 @@ def planned_sweeps(sweeps: Iterable[Report]) -> dict[str, Report]:
 def count_claims(sweeps: Iterable[Report], experiments: Sequence[str]) -> list[Counted]:
     """Return every claim once, in the order of the experiments.
 
-    Of claims that end in a scale, as `iterations_2x_gru_small`, those of the sweep's are counted.
-
-    Args:
-        sweeps: All that are there.
-        experiments: Whose claims are counted; what no planned sweep judges is not run.
+    Of claims that end in a scale, as `iterations_2x_gru_small`, those of the sweep's are counted;
+    what no planned sweep judges is not run.
     """
     planned = planned_sweeps(sweeps)
     seen: dict[tuple[float, ...], str] = {}
@@ -201,12 +198,7 @@ MARKED = re.compile(
 
 
 def replication_parts(reports: Sequence[Report], pages: str = ".") -> dict[str, str]:
-    """Return the generated parts of the report by their mark.
-
-    Args:
-        reports: All published sweeps.
-        pages: Folder of the sweeps' pages, as seen from the page that is filled.
-    """
+    """Return the generated parts of a page by their mark."""
     claims, every = count_claims(reports, list(CATALOGUE)), _core_seconds(reports)
     environments = {one.run: one.environment for report in reports for one in report.trials}
     ran_on = count_machines(environments.values()).items()
@@ -417,11 +409,7 @@ QUESTION = "How many times as many updates do networks without the encoding need
 
 
 def pace_parts(reports: Sequence[Report]) -> dict[str, str]:
-    """Return the parts of the page on pace by their mark.
-
-    Args:
-        reports: All published sweeps.
-    """
+    """Return the parts of the page on pace by their mark."""
     tables, without = [], []
     for report in reports:
         found = _pace_tables(report)
