@@ -72,11 +72,6 @@ def with_axes(experiment: Experiment, specs: Sequence[RunSpec], changes: Changes
     that does not is judged once for each. A setting that only some lines of the figure have (the
     frequencies of an encoding, beside none) tells lines apart instead, and in a claim it is that of
     the treated side: the control is the same for all.
-
-    Args:
-        experiment: As it is published.
-        specs: Its trials after the changes.
-        changes: As for `trials`.
     """
     flat = [flatten(spec.dump()) for spec in specs]
     axes: dict[str, list[Any]] = {}
@@ -211,10 +206,7 @@ def _claims(
 ) -> list[Claim]:
     """Return a claim once for each combination of values of what it does not name.
 
-    Args:
-        claim: As it is published.
-        axes: Setting → its values.
-        kinds: Setting that only some trials have → the kinds of the part that has it.
+    `kinds` names, for a setting that only some trials have, the kinds of the part that has it.
     """
     about, named = claim.predicate, claim.columns
     named |= {path for path in kinds if about.where.get(_kind_of(path)) not in {None, *kinds[path]}}

@@ -452,10 +452,9 @@ def compare_pace(first: Side, second: Side, level: float) -> Paced:
     """
     column = pace_column(level)
     found, ends = pair(first, second, column), pair(first, second, "training.iterations")
-    logs: dict[Cell, dict[int, tuple[float, float]]] = {}
-    never: dict[Cell, dict[int, tuple[bool, bool]]] = {}
+    logs: dict[Cell, dict[int, tuple[float, float]]] = {cell: {} for cell in found.cells}
+    never: dict[Cell, dict[int, tuple[bool, bool]]] = {cell: {} for cell in found.cells}
     for cell, pairs in found.cells.items():
-        logs[cell], never[cell] = {}, {}
         for seed, (one, other) in pairs.items():
             cap = min(ends.cells[cell][seed])
             # So that A − B is the log2 of B / A.

@@ -110,8 +110,6 @@ def find(
     """Test the records against a claim's predicate.
 
     Raises:
-        ConfigError: If two records compete for one place.
-        CorruptError: If the claim's table is malformed.
         NotRunError: If something that is needed is not there.
     """
     predicate = claim.predicate

@@ -243,8 +243,6 @@ def gather(
     """Sort a claim's values by seed and cell.
 
     Raises:
-        ConfigError: If two records compete for one place.
-        CorruptError: If the claim's table is malformed.
         NotRunError: If a cell has no value, or there is but one where a trend needs two.
     """
     predicate, taking_part = claim.predicate, arms(claim.predicate)
