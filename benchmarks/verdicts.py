@@ -18,7 +18,7 @@ from scipy.stats import ttest_ind
 
 from pernn.lab.experiments import Rule
 from pernn.lab.reports import fill
-from pernn.lab.reports.rules import (
+from pernn.lab.reports.statistics import (
     ALPHA,
     Evidence,
     correct,

@@ -70,7 +70,7 @@ def claim_list() -> str:
 
 
 def _row(claim: Claim) -> tuple[str, ...]:
-    holds, refutes = describe(claim.predicate)
+    holds, refutes, bound = describe(claim.predicate)
     rows = f" (rows of the table `{claim.table}`)" if claim.table else ""
     printed = f" (printed: {claim.paper_value})" if claim.paper_value is not None else ""
     about = _where(claim.predicate.where)
@@ -81,78 +81,80 @@ def _row(claim: Claim) -> tuple[str, ...]:
         claim.cited,
         f"{holds}{f', where {about}' if about else ''}{rows}",
         refutes,
-        _margin(claim.predicate),
+        bound,
     )
 
 
-def describe(predicate: Predicate) -> tuple[str, str]:
-    """Return what must hold of the records, and what would contradict it, each as a phrase."""
+def describe(predicate: Predicate) -> tuple[str, str, str]:
+    """Return what must hold of the records, what would contradict it, and its bound's origin."""
     what = f"`{predicate.metric}`"
-    compares = isinstance(predicate, Differs | DiffersMore | Equivalent | Grows)
-    if compares and is_pace(predicate.metric):
+    if predicate.compares and is_pace(predicate.metric):
         what = f"log2 of {what}"
+    contrasts = [_contrast(one) for one in predicate.contrasts.values()]
+    contrast = f"({contrasts[0]}), {contrasts[1]}" if contrasts[1:] else "".join(contrasts)
+    cells = f"`{predicate.column}`{_cells(predicate.required)}"
     match predicate:
         case AtLeast() | AtMost():
-            reach = "at least" if isinstance(predicate, AtLeast) else "at most"
-            cells = f"at every `{predicate.cells}`{_cells(predicate.required)}"
-            fails = "below" if isinstance(predicate, AtLeast) else "above"
+            at_least = isinstance(predicate, AtLeast)
+            reach, fails = ("at least", "below") if at_least else ("at most", "above")
             return (
-                f"mean {what} is {reach} {predicate.threshold:g} {cells}",
+                f"mean {what} is {reach} {predicate.threshold:g} at every {cells}",
                 f"some cell's mean is shown to lie {fails} {predicate.threshold:g}",
+                f"{predicate.threshold:g}; {predicate.threshold_origin}",
             )
-        case Differs():
-            return _difference(what, _contrast(predicate.contrast), predicate)
+        case Differs() | DiffersMore():
+            bound = predicate.sign * predicate.margin + 0.0  # no −0
+            more, less = ("above", "below") if predicate.sign > 0 else ("below", "above")
+            return (
+                f"{what}, {contrast}, mean over {cells}, is {more} {bound:g}",
+                f"it is shown to be {less} {bound:g}",
+                _margin(predicate),
+            )
         case Sooner():
             factor = predicate.factor**predicate.sign
             more, less = ("above", "below") if predicate.sign > 0 else ("below", "above")
-            ratio = f"baseline / treated of {_contrast(predicate.contrast)}"
-            mean = f"geometric mean over `{predicate.cells}`{_cells(predicate.required)}"
+            ratio = f"baseline / treated of {contrast}"
             return (
-                f"{what}, {ratio}, {mean}, is {more} {factor:g}",
+                f"{what}, {ratio}, geometric mean over {cells}, is {more} {factor:g}",
                 f"it is shown to be {less} {factor:g}",
+                f"{predicate.factor:g}; {predicate.factor_origin}",
             )
-        case DiffersMore():
-            contrast = f"({_contrast(predicate.contrast)}), {_contrast(predicate.between)}"
-            return _difference(what, contrast, predicate)
         case Equivalent():
-            within = f"within ± {predicate.margin:g} at every `{predicate.cells}`"
-            contrast = _contrast(predicate.contrast)
-            if predicate.between is not None:
-                contrast = f"({contrast}), {_contrast(predicate.between)}"
             return (
-                f"{what}, {contrast}, is {within}{_cells(predicate.required)}",
+                f"{what}, {contrast}, is within ± {predicate.margin:g} at every {cells}",
                 f"some cell's difference is shown to lie outside ± {predicate.margin:g}",
+                _margin(predicate),
             )
         case Grows():
-            contrast = f", {_contrast(predicate.contrast)}," if predicate.contrast else ""
+            compared = f", {contrast}," if contrast else ""
             verb, other = ("grows", "fall") if predicate.sign > 0 else ("falls", "grow")
-            along = f"per doubling of `{predicate.along}`{_cells(predicate.required)}"
-            return f"{what}{contrast} {verb} {along}", f"it is shown to {other}"
+            return (
+                f"{what}{compared} {verb} per doubling of {cells}",
+                f"it is shown to {other}",
+                "0",
+            )
         case LimitNear():
             up_to = f"the largest `{predicate.along}` up to which {what} is at least"
             near = f"lies within a factor of two of {predicate.near:g}"
             return (
                 f"{up_to} {predicate.threshold:g} {near}",
                 "the limit is shown to lie further off",
+                f"{predicate.threshold:g}; {predicate.threshold_origin}",
             )
         case EveryTrial():
             values = " or ".join(f"{value:g}" for value in predicate.values)
             return (
                 f"{what} of every trial is {values}, ± {predicate.tolerance:g}",
                 f"one trial is further than {2 * predicate.tolerance:g} from both",
+                f"{predicate.tolerance:g}; {predicate.tolerance_origin}",
             )
         case _:
             assert_never(predicate)
 
 
-def _difference(what: str, contrast: str, predicate: Differs | DiffersMore) -> tuple[str, str]:
-    bound = predicate.sign * predicate.margin + 0.0  # no −0
-    more, less = ("above", "below") if predicate.sign > 0 else ("below", "above")
-    mean = f"mean over `{predicate.cells}`{_cells(predicate.required)}"
-    return (
-        f"{what}, {contrast}, {mean}, is {more} {bound:g}",
-        f"it is shown to be {less} {bound:g}",
-    )
+def _margin(predicate: Differs | DiffersMore | Equivalent) -> str:
+    margin = abs(predicate.margin)
+    return f"{margin:g}; {predicate.margin_origin}" if margin else "0"
 
 
 def _contrast(contrast: Contrast) -> str:
@@ -196,23 +198,6 @@ def _choice(choice: Choice | None) -> str:
 
 def _cells(required: Cells) -> str:
     return "" if required == PLANNED else f" ({_many(tuple(required))})"
-
-
-def _margin(predicate: Predicate) -> str:
-    match predicate:
-        case AtLeast() | AtMost() | LimitNear():
-            return f"{predicate.threshold:g}; {predicate.threshold_origin}"
-        case EveryTrial():
-            return f"{predicate.tolerance:g}; {predicate.tolerance_origin}"
-        case Differs() | DiffersMore() | Equivalent():
-            margin = abs(predicate.margin)
-            return f"{margin:g}; {predicate.margin_origin}" if margin else "0"
-        case Sooner():
-            return f"{predicate.factor:g}; {predicate.factor_origin}"
-        case Grows():
-            return "0"
-        case _:
-            assert_never(predicate)
 
 
 @dataclass(frozen=True)

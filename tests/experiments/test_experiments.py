@@ -96,10 +96,10 @@ def test_the_figure_has_one_place_for_every_trial(experiment, scale):
 @pytest.mark.parametrize(("experiment", "scale"), EVERY)
 def test_every_trial_that_a_contrast_treats_has_its_baseline(experiment, scale):
     for claim in experiment.claims:
-        contrast = getattr(claim.predicate, "contrast", None)
+        contrast = claim.predicate.contrasts.get("contrast")
         if contrast is None or claim.table:
             continue
-        cells = getattr(claim.predicate, "cells", None) or claim.predicate.along
+        cells = claim.predicate.column
         chosen = [spec for spec in specs_of(experiment, scale) if about(spec, claim)]
         sides = [
             {(spec["seed"], spec[cells]) for spec in chosen if spec.get(contrast.column) == side}
@@ -126,8 +126,8 @@ def test_every_claim_is_about_trials_of_some_scale(experiment):
         chosen = [spec for spec in specs if about(spec, claim)]
         assert chosen, claim.name
         if not claim.table and claim.predicate.required != PLANNED:
-            column = getattr(claim.predicate, "cells", None) or claim.predicate.along
-            assert set(claim.predicate.required) <= {spec[column] for spec in chosen}, claim.name
+            there = {spec[claim.predicate.column] for spec in chosen}
+            assert set(claim.predicate.required) <= there, claim.name
 
 
 @pytest.mark.parametrize("experiment", ALL, ids=lambda one: one.name)

@@ -6,7 +6,7 @@ from scipy.stats import binom
 from verdicts import SCENARIOS, family
 
 from pernn.errors import ConfigError
-from pernn.lab.reports.rules import ALPHA, correct, exceeds
+from pernn.lab.reports.statistics import ALPHA, correct, exceeds
 
 NUM_DRAWS = 4_000
 BOUND = binom.ppf(1 - 1e-4, NUM_DRAWS, ALPHA) / NUM_DRAWS

@@ -14,9 +14,17 @@ from scipy.stats import spearmanr
 from pernn.errors import ConfigError
 from pernn.lab.reports import bootstrap_interval, paired_differences, student_interval
 from pernn.lab.reports.records import number, sort_key
-from pernn.lab.reports.rules import detectable, exceeds, holm, lies_within
-from pernn.lab.reports.statistics import Interval, p_above, rank_correlation, share_interval
-from reports.trials import ENCODING, trial, trials
+from pernn.lab.reports.statistics import (
+    Interval,
+    detectable,
+    exceeds,
+    holm,
+    lies_within,
+    p_above,
+    rank_correlation,
+    share_interval,
+)
+from reports.trials import ENCODING, trial
 
 ACCURACIES = [0.912, 0.931, 0.874, 0.952, 0.903, 0.25, 0.941]
 
@@ -153,11 +161,6 @@ def test_pairs_match_by_seed_and_cell():
     ]
     found = paired_differences(records, "m", ENCODING, ["k"])
     assert list(found.items()) == [((1, 8), 0.25), ((2, 8), -0.25)]
-
-
-def test_competing_trials_are_refused():
-    with pytest.raises(ConfigError, match=r"two trials at encoding\.kind = sinusoidal, seed = 111"):
-        paired_differences(trials(), "loss", ENCODING, ["task.vocab_size"])
 
 
 @pytest.mark.parametrize("value", [None, "0.5", True, math.nan, math.inf])

@@ -17,7 +17,7 @@ from pernn.lab.trials import unroll
 from reports.cases import judge
 from reports.test_drawn import GRID
 from reports.test_page import SVG, write
-from reports.trials import ENCODING, by_condition, by_length, trial, trials
+from reports.trials import by_condition, by_length, trial, trials
 
 VALUES = st.none() | st.integers(-9, 9) | st.floats(0, 1) | st.sampled_from(["a", "b"])
 NAMES = st.sampled_from(["position", "token_accuracy", "q50", "target"])
@@ -85,13 +85,6 @@ def test_claims_are_about_rows():
         "no finished trial has a table 'by_length'",
     )
     assert judge(claim(harms, "by_position"), []).verdict == "not run"
-
-
-def test_rows_that_compete_are_refused():
-    where = {"target": "rare", "core.kind": "gru"}
-    vague = Differs("token_accuracy", where, ENCODING, "position")
-    with pytest.raises(ConfigError, match="match more columns or select fewer records"):
-        judge(claim(vague, "by_position"), by_condition())
 
 
 LAYOUT = replace(GRID, metrics=("token_accuracy",))

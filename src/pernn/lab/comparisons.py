@@ -1,7 +1,7 @@
 """Comparison of two settings, sweeps or folders."""
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -19,7 +19,7 @@ from pernn.lab.store import (
     list_sweeps,
     load_sweep,
 )
-from pernn.lab.trials import gather, read_published
+from pernn.lab.trials import Trial, gather, read_published
 
 Records = list[dict[str, Any]]
 
@@ -100,15 +100,14 @@ class _Pool:
     def read_sweep(self, name: str) -> Records:
         """Return a sweep's finished trials, or published ones if none ran."""
         plan = find_plan(self.results, name, self.scale, self.published, self.complain)
-        self._read(plan.experiment.name)
         found = gather(self.results, plan.sweep.runs, plan.published, self.left_out)
-        return [one.row(self.levels) for one in found]
+        return self._rows(found, plan.experiment.name)
 
     def read_all(self, folder: Path) -> Records:
         """Return all finished trials of a folder."""
-        self._read(*(load_sweep(folder, one).experiment for one in list_sweeps(folder)))
+        experiments = (load_sweep(folder, one).experiment for one in list_sweeps(folder))
         found = gather(folder, list_runs(folder), on_warning=self.left_out)
-        return [one.row(self.levels) for one in found]
+        return self._rows(found, *experiments)
 
     def read_side(self, text: str) -> Side:
         """Return the trials of a folder or a sweep."""
@@ -116,8 +115,8 @@ class _Pool:
         if (folder / "runs").is_dir():
             return Side(text, self.read_all(folder), place=folder.resolve())
         if files := list_publications(folder):
-            self._read(*(describe_publication(one).experiment for one in files))
-            records = [one.row(self.levels) for one in read_published(folder)]
+            experiments = (describe_publication(one).experiment for one in files)
+            records = self._rows(read_published(folder), *experiments)
             return Side(text, records, place=folder.resolve())
         return Side(text, self.read_sweep(text), place=self.results.resolve())
 
@@ -131,6 +130,7 @@ class _Pool:
         known = ", ".join(sorted(set.union(*self.metrics))) or "token_accuracy, loss, perplexity …"
         raise ConfigError(f"--metric is missing: expected one of {known}")
 
-    def _read(self, *experiments: str) -> None:
+    def _rows(self, trials: Iterable[Trial], *experiments: str) -> Records:
         known = {name for name in experiments if name in experiment_names()}
         self.metrics.append({find_experiment(name).figure.metrics[0] for name in known})
+        return [one.row(self.levels) for one in trials]

@@ -18,7 +18,7 @@ from pernn.lab.runs import RunSpec
 from .comparisons import LABELS
 from .experiment import Experiment, FigureLayout, names_of
 from .grids import ENCODING
-from .predicates import Claim, Contrast, Predicate, Where, qualified
+from .predicates import Claim, Predicate, Where, qualified
 
 ADDED = "+"
 """Begins the path of values that are added."""
@@ -72,11 +72,6 @@ def with_axes(experiment: Experiment, specs: Sequence[RunSpec], changes: Changes
     that does not is judged once for each. A setting that only some lines of the figure have (the
     frequencies of an encoding, beside none) tells lines apart instead, and in a claim it is that of
     the treated side: the control is the same for all.
-
-    Args:
-        experiment: As it is published.
-        specs: Its trials after the changes.
-        changes: As for `trials`.
     """
     flat = [flatten(spec.dump()) for spec in specs]
     axes: dict[str, list[Any]] = {}
@@ -211,10 +206,7 @@ def _claims(
 ) -> list[Claim]:
     """Return a claim once for each combination of values of what it does not name.
 
-    Args:
-        claim: As it is published.
-        axes: Setting → its values.
-        kinds: Setting that only some trials have → the kinds of the part that has it.
+    `kinds` names, for a setting that only some trials have, the kinds of the part that has it.
     """
     about, named = claim.predicate, claim.columns
     named |= {path for path in kinds if about.where.get(_kind_of(path)) not in {None, *kinds[path]}}
@@ -237,10 +229,8 @@ def _claims(
 def _about(predicate: Predicate, own: Where, kinds: Mapping[str, Any]) -> Predicate:
     """Return a predicate of trials with certain values; of treated ones, where others lack them."""
     changes: dict[str, Any] = {}
-    for name in ("contrast", "between"):
-        one: Contrast | None = getattr(predicate, name, None)
-        if one is not None:
-            treated = {k: v for k, v in own.items() if k in kinds and _kind_of(k) == one.column}
-            own = {k: v for k, v in own.items() if k not in treated}
-            changes[name] = replace(one, treated_where={**one.treated_where, **treated})
+    for name, one in predicate.contrasts.items():
+        treated = {k: v for k, v in own.items() if k in kinds and _kind_of(k) == one.column}
+        own = {k: v for k, v in own.items() if k not in treated}
+        changes[name] = replace(one, treated_where={**one.treated_where, **treated})
     return replace(predicate, where={**predicate.where, **own}, **changes)

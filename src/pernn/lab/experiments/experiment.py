@@ -122,7 +122,7 @@ class Experiment:
             numbers (`600000` → "Twice as long") and of values that count together
             (`rare, frequent` → "Rare among Frequent"); those of further figures are their captions.
         more_figures: File name without its ending → the layout of a further figure.
-        rules: Scale → rule by which its claims are corrected, see `pernn.lab.reports.rules`;
+        rules: Scale → rule by which its claims are corrected, see `pernn.lab.reports.statistics`;
             "2026-11" if absent. A new registration brings a scale of its own.
 
     Raises:

@@ -4,12 +4,15 @@ A predicate names columns of flat records: the run's spec by dotted path (`task.
 `seed`) beside its measured metrics. `pernn.lab.reports.judge_all` decides it. Updates to a
 level (`updates_to_0.9`) are compared by their log2, within the updates that all trials of the claim
 have. Names of classes and fields are in the digests of registered claims: never rename one.
+
+A new kind of claim takes a class here, a test in `TESTS` of `pernn.lab.reports.findings`, and its
+words in docs/claims.py, which the type checker asks for.
 """
 
 import fnmatch
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pernn.errors import ConfigError
 
@@ -72,8 +75,39 @@ class Contrast:
         return {self.column, *self.treated_where, *self.baseline_where}
 
 
+class _Kind:
+    """What is known of a kind of claim beside its test.
+
+    Attributes:
+        compares: Whether its values are differences or slopes, and updates to a level their log2.
+        times: Of accuracies, what the factor is by which errors are divided; `None` if there is
+            no such factor.
+        of_equality: Whether its values should lie near a bound, on either side.
+        of_trials: Whether single trials decide, and not their mean.
+        fewest: Cells without which it cannot be tested.
+    """
+
+    compares: ClassVar[bool] = False
+    times: ClassVar[str | None] = None
+    of_equality: ClassVar[bool] = False
+    of_trials: ClassVar[bool] = False
+    fewest: ClassVar[int] = 1
+
+    @property
+    def column(self) -> str:
+        """The column whose values are its cells."""
+        found: str = vars(self).get("along") or vars(self)["cells"]
+        return found
+
+    @property
+    def contrasts(self) -> dict[str, Contrast]:
+        """The contrasts that it has, by field."""
+        own = vars(self)
+        return {name: own[name] for name in ("contrast", "between") if own.get(name)}
+
+
 @dataclass(frozen=True)
-class _OfMetric:
+class _OfMetric(_Kind):
     metric: str
     where: Where
 
@@ -123,6 +157,8 @@ class Differs(_OfMetric):
         margin_origin: Whose number the margin is, in one phrase; needed unless it is 0.
     """
 
+    compares, times = True, ""
+
     contrast: Contrast
     cells: str
     required: Cells = PLANNED
@@ -144,6 +180,8 @@ class Equivalent(_OfMetric):
         margin_origin: Whose number it is, in one phrase.
         between: If given, it is two differences that are alike, as `DiffersMore` compares them.
     """
+
+    compares = of_equality = True
 
     contrast: Contrast
     cells: str
@@ -168,6 +206,8 @@ class DiffersMore(_OfMetric):
         sign: +1 if it should be larger, −1 if smaller.
     """
 
+    compares, times = True, " times as much"
+
     contrast: Contrast
     between: Contrast
     cells: str
@@ -190,6 +230,8 @@ class Grows(_OfMetric):
         sign: +1 if it should grow, −1 if it should fall.
     """
 
+    compares, times, fewest = True, " times as much per doubling", 2
+
     contrast: Contrast | None
     along: str
     required: Cells = PLANNED
@@ -210,6 +252,8 @@ class LimitNear(_OfMetric):
         near: Where the limit should lie, in the unit of `along`.
         threshold_origin: Whose number the threshold is, in one phrase.
     """
+
+    of_equality, fewest = True, 2
 
     along: str
     required: Cells
@@ -235,6 +279,8 @@ class EveryTrial(_OfMetric):
         tolerance_origin: Whose number it is, in one phrase.
     """
 
+    of_trials = True
+
     cells: str
     required: Cells
     values: tuple[float, ...]
@@ -243,7 +289,7 @@ class EveryTrial(_OfMetric):
 
 
 @dataclass(frozen=True)
-class Sooner:
+class Sooner(_Kind):
     """The treated condition's training accuracy reaches a level in fewer updates.
 
     Per pair of trials it is log2 of the factor, the baseline's updates over the treated's, averaged
@@ -343,9 +389,8 @@ class Claim:
     def columns(self) -> set[str]:
         """Columns that select its trials and tell them apart."""
         about, choice = self.predicate, {self.choice.column} if self.choice else set()
-        cells = {getattr(about, name, "") for name in ("cells", "along")} - {""}
-        contrasts = (getattr(about, name, None) for name in ("contrast", "between"))
-        return choice | cells.union(about.where, *(one.columns for one in contrasts if one))
+        told_apart = (one.columns for one in about.contrasts.values())
+        return choice.union({about.column}, about.where, *told_apart)
 
     @property
     def places(self) -> tuple[Place, ...]:

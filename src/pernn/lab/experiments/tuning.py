@@ -56,14 +56,10 @@ class Tuning:
             The trials in an order to run them, and the value of each condition that has one, by
             a trial of it.
         """
-        start = {"seed": VALIDATION_SEEDS[0], self.column: self.values[0]}
-        conditions: dict[RunSpec, list[RunSpec]] = {}
-        for one in self.base:
-            conditions.setdefault(one.override(start), []).append(one)
         tried: list[RunSpec] = []
         judged: list[RunSpec] = []
         chosen: dict[RunSpec, float] = {}
-        for first, own in conditions.items():
+        for first, own in self._conditions().items():
             made, best = self._try(first, score)
             tried += made
             if best is not None:
@@ -72,14 +68,17 @@ class Tuning:
         return [*tried, *judged], chosen
 
     def num_to_come(self, chosen: int) -> int:
-        """Return the least number of trials still to be judged.
-
-        Args:
-            chosen: Conditions whose value is chosen.
-        """
-        start = {"seed": VALIDATION_SEEDS[0], self.column: self.values[0]}
-        num_conditions = len({one.override(start) for one in self.base})
+        """Return the least number of trials still to be judged."""
+        num_conditions = len(self._conditions())
         return len(self.base) * (num_conditions - chosen) // num_conditions
+
+    def _conditions(self) -> dict[RunSpec, list[RunSpec]]:
+        """Return the trials of each condition, by the first one that helps to choose."""
+        start = {"seed": VALIDATION_SEEDS[0], self.column: self.values[0]}
+        found: dict[RunSpec, list[RunSpec]] = {}
+        for one in self.base:
+            found.setdefault(one.override(start), []).append(one)
+        return found
 
     def _try(self, first: RunSpec, score: Score) -> tuple[list[RunSpec], float | None]:
         """Return the validation trials of a condition, and its best value once that is known."""

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     )
     from .replication import fill as fill, replication_parts as replication_parts
     from .report import Report as Report
-    from .rules import MIN_SEEDS as MIN_SEEDS, Outcome as Outcome
+    from .statistics import MIN_SEEDS as MIN_SEEDS, Outcome as Outcome
     from .comparing import compare_pace as compare_pace
     from .statistics import (
         Interval as Interval,

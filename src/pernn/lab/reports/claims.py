@@ -11,15 +11,24 @@ from typing import Any
 
 from pernn.errors import counted
 from pernn.lab.config import fingerprint, flatten
-from pernn.lab.experiments import TUNED, Claim, Equivalent, EveryTrial, Experiment, LimitNear, Rule
+from pernn.lab.experiments import TUNED, Claim, Experiment, Rule
 from pernn.lab.runs import RunSpec
 from pernn.lab.store import RegisteredSweep, Registration, Sweep, read_registrations
 
 from .findings import Cell, Finding, find
-from .records import Record, matches, settings_of
-from .rules import ALPHA, MIN_SEEDS, Outcome, correct, decide, detectable
-from .samples import Label, NotRunError, choose, show
-from .statistics import ROUNDING, Interval, bootstrap_interval, student_interval
+from .records import Label, NotRunError, Record, choose, matches, settings_of, show
+from .statistics import (
+    ALPHA,
+    MIN_SEEDS,
+    ROUNDING,
+    Interval,
+    Outcome,
+    bootstrap_interval,
+    correct,
+    decide,
+    detectable,
+    student_interval,
+)
 from .texts import Labels
 
 
@@ -103,7 +112,7 @@ class Verdict:
         """The smallest effect that could be seen, in words, or nothing."""
         if self.detectable is None or self.interval is None:
             return ""
-        what = "margin" if _is_of_equality(self.claim) else "effect"
+        what = "margin" if self.claim.predicate.of_equality else "effect"
         return f"smallest {what} seen with 80 % power: {self.interval.show(self.detectable)}"
 
     def dump(self) -> dict[str, Any]:
@@ -143,7 +152,7 @@ def judge_all(
         planned: All trials of the sweep, finished or not; if absent, nothing is said to be missing,
             and cells that are required as planned are those that are there.
         label: Column or value → how it is displayed in the verdict's words.
-        rule: How they are corrected; see `pernn.lab.reports.rules.correct`.
+        rule: How they are corrected; see `pernn.lab.reports.statistics.correct`.
 
     Raises:
         ConfigError: If two trials compete for one place in the comparison.
@@ -173,29 +182,16 @@ def _corrected(verdict: Verdict, outcome: Outcome, num_judged: int) -> Verdict:
     return replace(verdict, verdict=outcome, remark=remark)
 
 
-def _is_of_equality(claim: Claim) -> bool:
-    return isinstance(claim.predicate, Equivalent | LimitNear)
-
-
 def smallest_effect(
     claim: Claim, interval: Interval | None, num_seeds: int, num_judged: int
 ) -> float | None:
     """Return the smallest effect seen with 80 % power.
 
-    It is that of Holm's first step, where it is hardest.
-
-    Args:
-        claim: What is judged.
-        interval: Student's 95 % interval of the values.
-        num_seeds: Number of values.
-        num_judged: Claims that are corrected together.
-
-    Returns:
-        See `Verdict.detectable`.
+    It is that of Holm's first step, where it is hardest; see `Verdict.detectable`.
     """
-    if interval is None or isinstance(claim.predicate, EveryTrial):
+    if interval is None or claim.predicate.of_trials:
         return None
-    equality = _is_of_equality(claim)
+    equality = claim.predicate.of_equality
     return detectable(interval, num_seeds, ALPHA / num_judged, both_sides=equality)
 
 
@@ -326,14 +322,9 @@ def judge_experiment(
 ) -> tuple[Verdict, ...]:
     """Decide an experiment's claims by its scale's rule.
 
-    Args:
-        experiment: Whose claims.
-        scale: Which of its scales.
-        records: As for `judge_all`.
-        planned: As for `judge_all`.
-        registered: If given, each verdict is marked as registered or, with every departure, as
-            exploratory, and there is none before all trials of the claim are finished; claims that
-            came later are corrected for all, and those of the plan for its own alone.
+    With a registration each verdict is marked as registered or, with every departure, as
+    exploratory, and there is none before all trials of the claim are finished; claims that came
+    later are corrected for all, and those of the plan for its own alone.
     """
     rule, label = rule_of(experiment, scale), Labels(experiment.labels)
     found = judge_all(experiment.claims, records, planned, label, rule=rule)

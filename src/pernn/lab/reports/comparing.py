@@ -14,8 +14,8 @@ from pernn.lab.experiments import pace_column
 from pernn.lab.trials import is_setting
 
 from .records import Record, combine, lacking, matches, sort_key
-from .rules import MIN_SEEDS
 from .statistics import (
+    MIN_SEEDS,
     ROUNDING,
     Effect,
     Interval,
@@ -118,11 +118,6 @@ def select(text: str, records: Sequence[Record], place: Path | None = None) -> S
 
 def pair(first: Side, second: Side, metric: str) -> Pairs:
     """Find the pairs of two sides.
-
-    Args:
-        first: Side A.
-        second: Side B.
-        metric: What is compared.
 
     Raises:
         ConfigError: If two trials of a side compete for one place, or no cell has two pairs.
@@ -297,10 +292,7 @@ class Comparison:
 
 
 def compare(first: Side, second: Side, metric: str) -> Comparison:
-    """Compare two sides by the differences within pairs.
-
-    Arguments and errors are those of `pair`.
-    """
+    """Compare two sides by the differences within pairs."""
     return _compare(first, second, metric, pair(first, second, metric))
 
 
@@ -457,21 +449,12 @@ def compare_pace(first: Side, second: Side, level: float) -> Paced:
 
     Per pair it is log2 of B's updates over A's, each trial within the number of updates that both
     trained for; what never gets there counts as getting there at the end.
-
-    Args:
-        first: Side A, whose records have the columns of this level.
-        second: Side B.
-        level: Share of right tokens.
-
-    Raises:
-        ConfigError: As `pair` does.
     """
     column = pace_column(level)
     found, ends = pair(first, second, column), pair(first, second, "training.iterations")
-    logs: dict[Cell, dict[int, tuple[float, float]]] = {}
-    never: dict[Cell, dict[int, tuple[bool, bool]]] = {}
+    logs: dict[Cell, dict[int, tuple[float, float]]] = {cell: {} for cell in found.cells}
+    never: dict[Cell, dict[int, tuple[bool, bool]]] = {cell: {} for cell in found.cells}
     for cell, pairs in found.cells.items():
-        logs[cell], never[cell] = {}, {}
         for seed, (one, other) in pairs.items():
             cap = min(ends.cells[cell][seed])
             # So that A − B is the log2 of B / A.

@@ -42,8 +42,7 @@ from .panels import (
     late_values,
     tick_log,
 )
-from .records import Record
-from .samples import chosen_best
+from .records import Record, chosen_best
 from .texts import SEPARATOR, Labels, footer_items, shorten, sizes
 
 Format = Literal["svg", "pdf", "png"]

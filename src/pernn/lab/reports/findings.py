@@ -20,24 +20,38 @@ from pernn.lab.experiments import (
     EveryTrial,
     Grows,
     LimitNear,
+    Predicate,
     Sooner,
     is_pace,
 )
 
 from .records import (
+    Label,
     Record,
+    Sample,
+    arms,
+    gather,
     is_censored,
     matches,
     number,
     restrict_together,
+    rows_about,
+    show,
+    show_all,
     sort_key,
 )
-from .rules import Evidence, exceeds, in_every, lies_within, trials_near
-from .samples import Label, Sample, arms, gather, rows_about, show, show_all
-from .statistics import ROUNDING, Interval, bootstrap_interval, share_interval, student_interval
-
-Compares = Differs | DiffersMore | Equivalent | Grows
-"""Predicates whose values are differences, or slopes."""
+from .statistics import (
+    ROUNDING,
+    Evidence,
+    Interval,
+    bootstrap_interval,
+    exceeds,
+    in_every,
+    lies_within,
+    share_interval,
+    student_interval,
+    trials_near,
+)
 
 
 @dataclass(frozen=True)
@@ -96,8 +110,6 @@ def find(
     """Test the records against a claim's predicate.
 
     Raises:
-        ConfigError: If two records compete for one place.
-        CorruptError: If the claim's table is malformed.
         NotRunError: If something that is needed is not there.
     """
     predicate = claim.predicate
@@ -105,8 +117,8 @@ def find(
         found = find(replace(claim, predicate=_slower(predicate)), records, planned, label)
         factor = f"a factor of {student_interval(found.values).as_factor()}"
         return replace(found, detail="; ".join(filter(None, [factor, found.detail])))
-    if isinstance(predicate, Compares) and is_pace(predicate.metric):
-        return _compare_paces(claim, predicate, records, planned, label)
+    if predicate.compares and is_pace(predicate.metric):
+        return _compare_paces(claim, records, planned, label)
     found = _test(claim, records, planned, label)
     return _with_errors(found, claim, records, planned, label)
 
@@ -124,29 +136,27 @@ def _with_errors(
     """
     predicate = claim.predicate
     shares = ("token_accuracy", "sequence_accuracy")
-    if not isinstance(predicate, Differs | DiffersMore | Grows) or predicate.metric not in shares:
+    if not predicate.contrasts or predicate.times is None or predicate.metric not in shares:
         return found
-    metric, taken = predicate.metric, [where for _, where in arms(predicate)]
-    rows = [
-        row
-        for row in rows_about(claim, records)
-        if matches(row, predicate.where) and any(matches(row, where) for where in taken)
-    ]
+    metric, rows = predicate.metric, _taking_part(claim, rows_about(claim, records))
     values = [number(row, metric) for row in rows]
-    if predicate.contrast is None or any(one is None or one >= 1 for one in values):
+    if any(one is None or one >= 1 for one in values):
         return found
     bits = [{**row, metric: -math.log2(1 - row[metric])} for row in rows]
     # The rows of a table are at hand, and in no plan.
     plan = () if claim.table else planned
     other = _test(replace(claim, table=None), bits, plan, label)
-    more = " times as much" * isinstance(predicate, DiffersMore | Grows)
-    more += " per doubling" * isinstance(predicate, Grows)
     cells = [
         replace(one, errors=str(own.interval.as_factor()))
         for one, own in zip(found.cells, other.cells, strict=True)
     ]
     factor = student_interval(other.values).as_factor()
-    return replace(found, errors=f"{factor}{more}", cells=tuple(cells))
+    return replace(found, errors=f"{factor}{predicate.times}", cells=tuple(cells))
+
+
+def _taking_part(claim: Claim, rows: Iterable[Record]) -> list[Record]:
+    where, taken = claim.predicate.where, [arm for _, arm in arms(claim.predicate)]
+    return [row for row in rows if matches(row, where) and any(matches(row, arm) for arm in taken)]
 
 
 def _test(
@@ -246,20 +256,12 @@ def _slower(predicate: Sooner) -> Differs:
 
 
 def _compare_paces(
-    claim: Claim,
-    predicate: Compares,
-    records: Sequence[Record],
-    planned: Sequence[Record],
-    label: Label,
+    claim: Claim, records: Sequence[Record], planned: Sequence[Record], label: Label
 ) -> Finding:
     """Test log2 updates, each trial's within the updates that all of them have."""
+    predicate = claim.predicate
     metric, sides_taken = predicate.metric, [where for _, where in arms(predicate)]
-    taking_part = [
-        row
-        for row in records
-        if matches(row, predicate.where) and any(matches(row, where) for where in sides_taken)
-    ]
-    logged = restrict_together(taking_part, metric)
+    logged = restrict_together(_taking_part(claim, records), metric)
     logs = [{**row, metric: math.log2(row[metric])} for row in logged]
     found = _test(claim, logs, planned, label)
     needed = [row for row in logged if row.get(found.sample.column) in found.sample.cells]
@@ -295,7 +297,7 @@ def _is_cut(
     return 2 * sum(is_censored(row, metric) for row in own) >= len(own)
 
 
-def _without_the_cut(found: Finding, predicate: Compares, cut: Sequence[str]) -> Finding:
+def _without_the_cut(found: Finding, predicate: Predicate, cut: Sequence[str]) -> Finding:
     """Drop what differences of 0 would show where neither side arrives."""
     match predicate:
         case Equivalent(between=None):
@@ -417,16 +419,15 @@ def _log2(value: Any, column: str) -> float:
     return math.log2(value)
 
 
-def _contrast(predicate: Differs | DiffersMore | Equivalent | Grows, label: Label) -> str:
-    text, contrast = label(predicate.metric), predicate.contrast
-    if contrast is not None:
+def _contrast(predicate: Predicate, label: Label) -> str:
+    text, own = label(predicate.metric), predicate.contrasts
+    if contrast := own.get("contrast"):
         # What both sides share says what the one is that has nothing of its own.
         kind = predicate.where.get("encoding.kind")
         plain = label(kind) if isinstance(kind, str) else "without"
         text += f", {_side(contrast, contrast.treated, contrast.treated_where, label, plain)} − "
         text += _side(contrast, contrast.baseline, contrast.baseline_where, label, plain)
-    if isinstance(predicate, DiffersMore | Equivalent) and predicate.between is not None:
-        sides = predicate.between
+    if sides := own.get("between"):
         text += f", more with {label(sides.column)} {label(sides.treated)} than "
         text += label(sides.baseline)
     return text

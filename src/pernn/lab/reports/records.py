@@ -1,13 +1,15 @@
-"""Flat records of finished trials, selected, ordered and compared."""
+"""Flat records of finished trials: selected, paired and chosen."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
-from pernn.errors import ConfigError
-from pernn.lab.config import suggestion
-from pernn.lab.experiments import Claim, Contrast, Where
-from pernn.lab.trials import CENSORED, is_setting
+from pernn.errors import ConfigError, counted
+from pernn.lab.config import is_kind, suggestion
+from pernn.lab.experiments import Cells, Choice, Claim, Contrast, Predicate, Where
+from pernn.lab.trials import CENSORED, is_setting, unroll
 
 Record = dict[str, Any]
 """One finished trial, or a row of its table: its spec by dotted path beside its metrics."""
@@ -19,13 +21,7 @@ Arm = tuple[int, Where]
 
 
 def matches(record: Record, where: Where) -> bool:
-    """Return whether a record has an allowed value in every column.
-
-    Args:
-        record: One trial, or one row of its table.
-        where: Column → value, or a tuple of allowed values; `None` stands for a column that the
-            record does not have.
-    """
+    """Return whether a record has an allowed value in every column."""
     return all(
         record.get(column) in (allowed if isinstance(allowed, tuple) else (allowed,))
         for column, allowed in where.items()
@@ -60,17 +56,11 @@ def combine(
 ) -> dict[tuple[Any, ...], float]:
     """Sum a metric over arms wherever all of them are there.
 
-    Args:
-        records: Finished trials, or rows of a table.
-        metric: What is summed.
-        arms: Which records, with their signs.
-        columns: What the records of a sum agree in.
-
     Returns:
-        Values of the columns → sum in the metric's unit, in the keys' order.
+        Values of the columns, in which a sum's records agree → sum, in the keys' order.
 
     Raises:
-        ConfigError: If two records compete for one place, as nothing then says which one to take.
+        ConfigError: If two records compete for one place.
     """
     having = [one for one in records if number(one, metric) is not None]
     found = [(sign, placed(having, columns, where)) for sign, where in arms]
@@ -105,11 +95,6 @@ def placed(
     records: Iterable[Record], columns: Sequence[str], where: Where = NO_CONDITION
 ) -> dict[tuple[Any, ...], Record]:
     """Map values of columns to the one record that has them.
-
-    Args:
-        records: Finished trials, or rows of a table.
-        columns: What tells them apart.
-        where: Which of them take part.
 
     Raises:
         ConfigError: If two records compete for one place, as nothing then says which one to take.
@@ -147,10 +132,6 @@ def restrict_together(records: Iterable[Record], column: str) -> list[Record]:
 
     A trial that went on for longer than another, and reached the level after that one had ended,
     is censored there: otherwise the longer training would count as the slower one.
-
-    Args:
-        records: Finished trials, or rows of a table.
-        column: Such as `updates_to_0.9`.
     """
     having = [one for one in records if number(one, column) is not None]
     cap = min((float(one["training.iterations"]) for one in having), default=math.inf)
@@ -167,3 +148,285 @@ def restrict_together(records: Iterable[Record], column: str) -> list[Record]:
 def is_censored(record: Record, column: str) -> bool:
     """Return whether a column is a pace that the trial never reached."""
     return bool(record.get(f"{column}{CENSORED}"))
+
+
+Label = Callable[[Any], str]
+"""Column or value → how it is displayed."""
+
+Columns = dict[Any, dict[Any, float]]
+"""Seed → cell → value."""
+
+
+class NotRunError(Exception):
+    """Some trials that the claim needs are missing, as the message says."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Everything that a claim's predicate is about.
+
+    Attributes:
+        columns: Seed → cell → value; a difference if the predicate compares.
+        cells: Those that are needed, in order; every one has a seed.
+        column: What makes the cells.
+        num_diverged: Trials among them that diverged, and count as the worst.
+        num_missing: Planned trials that are not finished.
+        label: Column or value → how it is displayed.
+    """
+
+    columns: Columns
+    cells: tuple[Any, ...]
+    column: str
+    num_diverged: int
+    num_missing: int
+    label: Label
+
+    def complete(self) -> tuple[list[list[float]], str]:
+        """Choose the seeds that have every cell.
+
+        Returns:
+            Their values, a row per seed and a column per cell, and a note on what was left out.
+
+        Raises:
+            NotRunError: If no seed has all cells.
+        """
+        found = [one for one in self.columns.values() if one.keys() >= {*self.cells}]
+        if not found:
+            raise NotRunError(f"no seed has all of {self.name} = {self.all_cells}")
+        left_out = len(self.columns) - len(found)
+        note = f"; {counted(left_out, 'unfinished seed')} left out" if left_out else ""
+        return [[one[cell] for cell in self.cells] for one in found], note
+
+    @property
+    def name(self) -> str:
+        """The column that makes the cells, as it is displayed."""
+        return self.label(self.column)
+
+    @property
+    def all_cells(self) -> str:
+        """The cells as a list in words."""
+        return show_all(self.cells, self.label)
+
+    def at(self, cell: Any) -> tuple[float, ...]:
+        """Return the values of all seeds that have a cell."""
+        return tuple(column[cell] for column in self.columns.values() if cell in column)
+
+
+def arms(predicate: Predicate) -> list[Arm]:
+    """Return the records whose signed sum a predicate is about.
+
+    One contrast is a difference, two are a difference of differences, none is the metric itself.
+    """
+    found: list[Arm] = [(1, {})]
+    for contrast in predicate.contrasts.values():
+        found = [
+            (sign * own, {**where, **also})
+            for own, also in sides(contrast)
+            for sign, where in found
+        ]
+    return found
+
+
+def rows_about(claim: Claim, records: Sequence[Record]) -> list[Record]:
+    """Return the rows of a claim's table, and trials that have none."""
+    rows = unroll(records, claim.table)
+    if records and not rows:
+        raise NotRunError(f"no finished trial has a table {claim.table!r}")
+    if claim.table is not None:
+        rows += [one for one in records if claim.table not in one.get("tables", {})]
+    return rows
+
+
+def gather(
+    claim: Claim, records: Sequence[Record], planned: Sequence[Record], label: Label
+) -> Sample:
+    """Sort a claim's values by seed and cell.
+
+    Raises:
+        NotRunError: If a cell has no value, or there is but one where a trend needs two.
+    """
+    predicate, taking_part = claim.predicate, arms(claim.predicate)
+    metric, where = predicate.metric, predicate.where
+    cells, rows = predicate.column, rows_about(claim, records)
+    chosen = [row for row in rows if matches(row, where)]
+    if not chosen:
+        asked = ", ".join(f"{label(k)} = {_any_of(v, label)}" for k, v in where.items())
+        raise NotRunError(f"no finished trial has {asked}" if asked else "no finished trials")
+    columns: Columns = {}
+    with_cell = [row for row in chosen if cells in row]
+    for (seed, cell), value in combine(with_cell, metric, taking_part, ("seed", cells)).items():
+        columns.setdefault(seed, {})[cell] = value
+    seen = {cell for column in columns.values() for cell in column}
+    plan = _planned(planned, where, taking_part, is_table=claim.table is not None)
+    needed = _required(cells, predicate.required, seen, plan)
+    absent = [cell for cell in needed if cell not in seen]
+    if absent or not needed:
+        if unknown := lacking((metric, cells), rows):
+            raise NotRunError("; ".join(unknown))
+        named = (", ".join(map(label, arm.values())) for _, arm in taking_part)
+        what = f"both {' and '.join(named)}" if len(taking_part) > 1 else label(metric)
+        if not needed:
+            raise NotRunError(f"nothing finished or planned has {what} at any {label(cells)}")
+        raise NotRunError(f"needs {what} at {label(cells)} = {show_all(absent, label)}")
+    if len(needed) < predicate.fewest:
+        least, found = predicate.fewest, show_all(needed, label)
+        raise NotRunError(f"needs at least {least} values of {label(cells)}, found {found}")
+    used = {
+        row.get("run"): "diverged" in row
+        for _, arm in taking_part
+        for row in chosen
+        if matches(row, arm) and (row.get(cells) in needed)
+    }
+    expected = {
+        one.get("run") for some in plan for one in some if one.get(cells, needed[0]) in needed
+    }
+    num_missing = len(expected - used.keys())
+    return Sample(columns, needed, cells, sum(used.values()), num_missing, label)
+
+
+def _planned(
+    planned: Sequence[Record], where: Where, taking_part: Sequence[Arm], *, is_table: bool
+) -> list[list[Record]]:
+    """Return the planned trials of each arm; what only tables tell apart is in all of them."""
+    settings = {column for one in planned for column in one}
+
+    def known(condition: Where) -> Where:
+        return {k: v for k, v in condition.items() if k in settings or not is_table}
+
+    chosen = [one for one in planned if matches(one, known(where))]
+    return [[one for one in chosen if matches(one, known(arm))] for _, arm in taking_part]
+
+
+def _required(
+    cells: str, required: Cells, seen: Iterable[Any], plan: Sequence[Sequence[Record]]
+) -> tuple[Any, ...]:
+    if required != "planned":
+        return tuple(sorted(required, key=sort_key))
+    settings = [{one[cells] for one in some if cells in one} for some in plan]
+    # A column of a table is in no spec, and without a plan what is there is all that is known.
+    found = set.intersection(*settings) if any(settings) else set(seen)
+    return tuple(sorted(found, key=sort_key))
+
+
+def show(value: Any) -> str:
+    """Return a value as text, thousands separated."""
+    whole = isinstance(value, float) and value.is_integer()
+    value = int(value) if whole else value
+    plain = isinstance(value, bool) or not isinstance(value, int)
+    return str(value) if plain else f"{value:,}"
+
+
+def show_all(values: Sequence[Any], label: Label = show) -> str:
+    """List a few values, or the ends of many."""
+    words = [label(value) for value in values]
+    if len(words) > 6:
+        return f"{words[0]}, {words[1]} … {words[-1]} ({len(words)} values)"
+    return ", ".join(words) or "none"
+
+
+def _any_of(value: Any, label: Label) -> str:
+    return " or ".join(map(label, value)) if isinstance(value, tuple) else label(value)
+
+
+Condition = frozenset[tuple[str, Any]]
+"""All settings of a trial but its seed and what is chosen."""
+
+Tried = Mapping[Condition, Mapping[Any, Mapping[int, float]]]
+"""Condition → value of the setting → choosing seed → metric."""
+
+
+def choose(
+    claim: Claim, records: Sequence[Record], planned: Sequence[Record], label: Label
+) -> tuple[Sequence[Record], Sequence[Record], str]:
+    """Return a claim's trials, those planned, and what was chosen.
+
+    Raises:
+        NotRunError: If trials that choose are missing.
+    """
+    choice = claim.choice
+    if choice is None:
+        return records, planned, ""
+    where, between = settings_of(claim), claim.predicate.contrasts.get("between")
+    # Of conditions that a claim does not compare nothing is chosen, and nothing asked.
+    compared = [
+        {key: value for key, value in side.items() if is_setting(key)}
+        for _, side in (sides(between) if between else [(1, {})])
+    ]
+    about = [
+        one
+        for one in (*planned, *records)
+        if matches(one, where) and any(matches(one, side) for side in compared)
+    ]
+    tried = _tried(choice, about)
+    best = {condition: _best(choice, found, label) for condition, found in tried.items()}
+
+    def takes_part(one: Record) -> bool:
+        judged = one.get("seed") not in choice.seeds
+        return judged and one.get(choice.column) == best.get(_condition(choice, one), choice)
+
+    said = _describe(choice, best, tried, label) if best and choice.value is None else ""
+    return [*filter(takes_part, records)], [*filter(takes_part, planned)], said
+
+
+def chosen_best(claims: Iterable[Claim], column: Any, records: Sequence[Record]) -> list[Record]:
+    """Return the trials that claims judge at each condition's best value."""
+    found: dict[Any, Record] = {}
+    for claim in claims:
+        choice = claim.choice
+        if choice and choice.value is None and choice.column == column:
+            with suppress(NotRunError):
+                found |= {one["run"]: one for one in choose(claim, records, (), show)[0]}
+    return [*found.values()]
+
+
+def _condition(choice: Choice, one: Record) -> Condition:
+    own = ("seed", choice.column)
+    return frozenset((k, v) for k, v in one.items() if is_setting(k) and k not in own)
+
+
+def _tried(choice: Choice, about: Sequence[Record]) -> Tried:
+    tried: dict[Condition, dict[Any, dict[int, float]]] = {}
+    for one in about:
+        if choice.column in one:
+            values = tried.setdefault(_condition(choice, one), {})
+            scores = values.setdefault(one[choice.column], {})
+            score = number(one, choice.metric)
+            if one.get("seed") in choice.seeds and score is not None:
+                scores[one["seed"]] = score
+    return tried
+
+
+def _best(choice: Choice, tried: Mapping[Any, Mapping[int, float]], label: Label) -> Any:
+    """Return the value of the highest mean; of equal ones the smallest."""
+    if choice.value is not None:
+        return choice.value
+    lacking = [value for value, scores in tried.items() if scores.keys() < {*choice.seeds}]
+    if lacking:
+        values = ", ".join(map(label, sorted(lacking, key=sort_key)))
+        seeds = ", ".join(map(str, choice.seeds))
+        raise NotRunError(f"the choice needs seeds {seeds} at {label(choice.column)} = {values}")
+    return max(sorted(tried, key=sort_key), key=lambda value: math.fsum(tried[value].values()))
+
+
+def _describe(choice: Choice, best: Mapping[Condition, Any], tried: Tried, label: Label) -> str:
+    """Return what was chosen by kinds and other settings, and where nothing beyond was tried."""
+    shared = frozenset.intersection(*best)
+    groups: dict[str, list[Condition]] = {}
+    for one in best:
+        kinds = ", ".join(label(value) for path, value in sorted(one - shared) if is_kind(path))
+        groups.setdefault(kinds, []).append(one)
+    columns: dict[str, None] = {}
+    said = []
+    for kinds, some in sorted(groups.items()):
+        common, words = frozenset.intersection(*some), []
+        own = {one: sorted(one - common) for one in some}
+        for one in sorted(some, key=lambda one: [(k, sort_key(v)) for k, v in own[one]]):
+            columns |= dict.fromkeys(path for path, _ in own[one])
+            value, ends = best[one], sorted(tried[one], key=sort_key)
+            edge = {ends[0]: "the smallest tried", ends[-1]: "the largest tried"}.get(value, "")
+            at = ", ".join(label(setting) for _, setting in own[one])
+            note = "; ".join(filter(None, [at, edge]))
+            words.append(f"{label(value)} ({note})" if note else label(value))
+        said.append(f"{kinds} {', '.join(words)}".strip())
+    by = f" by {', '.join(map(label, columns))}" if columns else ""
+    return f"{label(choice.column)}{by}: {'; '.join(said)}"

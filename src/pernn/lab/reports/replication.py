@@ -15,7 +15,6 @@ from pernn.lab.experiments import (
     CATALOGUE,
     LEVELS,
     TUNED_CLAIM,
-    EveryTrial,
     find_experiment,
     names_of,
     pace_column,
@@ -27,8 +26,7 @@ from .comparing import Side, Sooner, compare_pace
 from .figures import draw, render
 from .records import Record, paired_differences
 from .report import Report
-from .rules import Outcome
-from .statistics import ROUNDING, student_interval
+from .statistics import ROUNDING, Outcome, student_interval
 from .texts import Labels, escape_markdown, markdown_table
 
 COMMON = (
@@ -142,11 +140,8 @@ def planned_sweeps(sweeps: Iterable[Report]) -> dict[str, Report]:
 def count_claims(sweeps: Iterable[Report], experiments: Sequence[str]) -> list[Counted]:
     """Return every claim once, in the order of the experiments.
 
-    Of claims that end in a scale, as `iterations_2x_gru_small`, those of the sweep's are counted.
-
-    Args:
-        sweeps: All that are there.
-        experiments: Whose claims are counted; what no planned sweep judges is not run.
+    Of claims that end in a scale, as `iterations_2x_gru_small`, those of the sweep's are counted;
+    what no planned sweep judges is not run.
     """
     planned = planned_sweeps(sweeps)
     seen: dict[tuple[float, ...], str] = {}
@@ -176,7 +171,7 @@ def _numbers(verdict: Verdict) -> tuple[float, ...]:
     """Return what two verdicts on the same numbers have in common, whatever the sign asked for."""
     interval = verdict.interval
     # Without a spread, or of shares of trials, numbers of other trials may be the same.
-    if interval is None or isinstance(verdict.claim.predicate, EveryTrial):
+    if interval is None or verdict.claim.predicate.of_trials:
         return ()
     if not interval.high - interval.low > 2 * ROUNDING:
         return ()
@@ -203,12 +198,7 @@ MARKED = re.compile(
 
 
 def replication_parts(reports: Sequence[Report], pages: str = ".") -> dict[str, str]:
-    """Return the generated parts of the report by their mark.
-
-    Args:
-        reports: All published sweeps.
-        pages: Folder of the sweeps' pages, as seen from the page that is filled.
-    """
+    """Return the generated parts of a page by their mark."""
     claims, every = count_claims(reports, list(CATALOGUE)), _core_seconds(reports)
     environments = {one.run: one.environment for report in reports for one in report.trials}
     ran_on = count_machines(environments.values()).items()
@@ -419,11 +409,7 @@ QUESTION = "How many times as many updates do networks without the encoding need
 
 
 def pace_parts(reports: Sequence[Report]) -> dict[str, str]:
-    """Return the parts of the page on pace by their mark.
-
-    Args:
-        reports: All published sweeps.
-    """
+    """Return the parts of the page on pace by their mark."""
     tables, without = [], []
     for report in reports:
         found = _pace_tables(report)

@@ -23,7 +23,7 @@ from .comparing import Comparison, Side, compare
 from .drawings import FORMATS, Drawing, draw_curves, draw_extra_figures
 from .figures import Format
 from .records import Record, lacking, number, sort_key
-from .rules import Outcome
+from .statistics import Outcome
 from .tables import Row, summarise, to_csv, to_markdown
 from .texts import Labels, clean, escape_markdown, fill_template, preset_of
 

@@ -42,13 +42,7 @@ def escape_markdown(text: str) -> str:
 def markdown_table(
     head: Sequence[str], rows: Iterable[Sequence[str]], *, escape: bool = False
 ) -> str:
-    """Return a Markdown table.
-
-    Args:
-        head: Names of the columns.
-        rows: As many cells each.
-        escape: Whether cells are plain text, else they are Markdown already.
-    """
+    """Return a Markdown table of cells in Markdown, or to escape."""
     lines = [head, *rows]
     if escape:
         lines = [[escape_markdown(cell) for cell in line] for line in lines]
@@ -64,13 +58,7 @@ def resource(name: str) -> str:
 def fill_template(
     name: str, filters: Mapping[str, Callable[[Any], str]] | None = None, /, **values: Any
 ) -> str:
-    """Return a page made from a template, every value of HTML escaped.
-
-    Args:
-        name: The template's file.
-        filters: Functions of text that it calls, by name, beside `markdown`, which escapes.
-        values: What it asks for beside `style`.
-    """
+    """Return a page made from a template, every value of HTML escaped."""
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
@@ -108,21 +96,14 @@ PLACE = re.compile(r"[A-Za-z_][\w.]*:([A-Za-z_]\w*?)(?:Config)?")
 
 
 def value_of(record: Record, columns: Columns | None) -> Any:
-    """Return a record's value of a column, or all of several.
-
-    Without such a column it is `None`.
-    """
+    """Return a record's value of a column, or all of several."""
     if columns is None or isinstance(columns, str):
         return record.get(columns) if columns else None
     return tuple(record.get(column) for column in columns)
 
 
 class Labels:
-    """Display names and order of columns and values.
-
-    Args:
-        names: Column or value → display name; listed values come first, in the list's order.
-    """
+    """Display names of columns and values, which come first in this order."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
         self.names = names
