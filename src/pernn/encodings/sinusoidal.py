@@ -7,7 +7,7 @@ Source: Vaswani et al. (2017), section 3.5; the scale: Morita (2024), equations 
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -33,7 +33,8 @@ class Sinusoidal(Computed):
         frequencies: Of each pair, in radians per step, positive; geometrically spaced if absent.
         phases: Of each pair at step 0, in radians; 0 if absent.
         base: Of the geometric spacing, above 1; 10,000 if absent.
-        placement: `combine` and `masked`, as in `Encoding`.
+        combine: Concatenate the encoding to the input, or add it.
+        masked: Phase in which the encoding is replaced by zeros.
 
     Raises:
         ConfigError: If the size is odd, the layout unknown, there are not as many frequencies and
@@ -54,7 +55,8 @@ class Sinusoidal(Computed):
         frequencies: Sequence[float] | None = None,
         phases: Sequence[float] | None = None,
         base: float | None = None,
-        **placement: Any,
+        combine: Literal["concat", "add"] = "concat",
+        masked: Literal["input", "output"] | None = None,
     ) -> None:
         frequencies, phases = (
             None if given is None else [float(value) for value in given]
@@ -62,7 +64,7 @@ class Sinusoidal(Computed):
         )
         if size is None:
             size = 2 * len(frequencies or ())
-        super().__init__(size, **placement)
+        super().__init__(size, combine=combine, masked=masked)
         if size % 2 or not size:
             raise ConfigError(
                 "Sinusoidal: size must be even and positive (a sine and a cosine per frequency), "

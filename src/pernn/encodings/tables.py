@@ -1,6 +1,6 @@
 """Encodings that are a table: learned, or random and fixed."""
 
-from typing import Any
+from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -41,7 +41,8 @@ class Learned(_Table):
         num_positions: Longest sequence, both phases.
         normalize: Scale every row to unit norm, which removes that confound.
         generator: Source of the initial values.
-        placement: `combine` and `masked`, as in `Encoding`.
+        combine: Concatenate the encoding to the input, or add it.
+        masked: Phase in which the encoding is replaced by zeros.
 
     Source: Morita (2024), appendix C; Devlin et al. (2019).
     """
@@ -53,9 +54,10 @@ class Learned(_Table):
         *,
         normalize: bool = False,
         generator: torch.Generator | None = None,
-        **placement: Any,
+        combine: Literal["concat", "add"] = "concat",
+        masked: Literal["input", "output"] | None = None,
     ) -> None:
-        super().__init__(size, **placement)
+        super().__init__(size, combine=combine, masked=masked)
         self.normalize = normalize
         self.weight = nn.Parameter(torch.empty(num_positions, size))
         self.reset_parameters(generator)
@@ -73,7 +75,8 @@ class Random(_Table):
         size: Width D.
         num_positions: Longest sequence, both phases.
         generator: Source of the encodings.
-        placement: `combine` and `masked`, as in `Encoding`.
+        combine: Concatenate the encoding to the input, or add it.
+        masked: Phase in which the encoding is replaced by zeros.
 
     Source: Morita (2024), appendix C.
     """
@@ -84,9 +87,10 @@ class Random(_Table):
         num_positions: int,
         *,
         generator: torch.Generator | None = None,
-        **placement: Any,
+        combine: Literal["concat", "add"] = "concat",
+        masked: Literal["input", "output"] | None = None,
     ) -> None:
-        super().__init__(size, **placement)
+        super().__init__(size, combine=combine, masked=masked)
         self.register_buffer("weight", torch.empty(num_positions, size))
         self.reset_parameters(generator)
 

@@ -1,7 +1,5 @@
 """The other networks: fed vectors, codes, or their own outputs."""
 
-from typing import Any
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -123,8 +121,21 @@ class AutoregressiveRNN(PositionEncodedRNN):
     the token of the first output step. `forward` is given the outputs (teacher forcing); `decode`
     finds them.
 
-    The arguments are those of `PositionEncodedRNN`, but there is no encoding by default, and the
-    vectors of the two phases are `phase_size` wide, by default as wide as a token's.
+    Args:
+        vocab_size: Number of token ids, K.
+        core: Module that recurs, its class or kind;
+            or `torch.nn.GRU` and the like, for which ours of the same function stands in.
+        encoding: Module that gives the encodings, or the kind of one.
+        embedding_size: Width of a token's vector; as wide as the state if absent.
+        phase_size: Width of the two phases' vectors; `embedding_size` if absent.
+        hidden_size: Width of the state of a core that is made here; 512 if absent.
+        num_layers: Layers of a core that is made here; 1 if absent.
+        num_positions: Longest sequence, both phases, for an encoding given by kind; 1,024 if
+            absent.
+        num_extra_rows: Rows of the embedding after those of the ids, DUMMY's first.
+        device: Where the network goes once its weights are drawn.
+        dtype: Its type there.
+        generator: Source of the initial weights of what is made here.
 
     Raises:
         ConfigError: As `PositionEncodedRNN`.
@@ -152,18 +163,30 @@ class AutoregressiveRNN(PositionEncodedRNN):
         embedding_size: int | None = None,
         phase_size: int | None = None,
         hidden_size: int | None = None,
+        num_layers: int | None = None,
+        num_positions: int | None = None,
+        num_extra_rows: int = 1,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
         generator: torch.Generator | None = None,
-        **options: Any,
     ) -> None:
         embedding_size = choose_width(embedding_size, core, hidden_size)
-        options |= {"embedding_size": embedding_size, "hidden_size": hidden_size}
         phase_size = embedding_size if phase_size is None else phase_size
         super().__init__(
-            vocab_size, core, encoding, phase_size=phase_size, generator=generator, **options
+            vocab_size,
+            core,
+            encoding,
+            embedding_size=embedding_size,
+            hidden_size=hidden_size,
+            num_layers=num_layers,
+            num_positions=num_positions,
+            num_extra_rows=num_extra_rows,
+            phase_size=phase_size,
+            generator=generator,
         )
         self.phase = nn.Parameter(torch.empty(2, phase_size))
         self.reset_phase(generator)
-        self.to(self.output_layer.weight)
+        self.to(device=device, dtype=dtype)
 
     def reset_phase(self, generator: torch.Generator | None = None) -> None:
         """Draw the vectors of both phases from N(0, 1)."""
