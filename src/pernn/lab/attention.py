@@ -13,12 +13,7 @@ State = tuple[Float[Tensor, "batch _ twice_hidden"], ...]
 
 
 class Block(nn.Module):
-    """Attention to the steps so far, then a map of each.
-
-    Args:
-        hidden_size: Width of inputs and outputs.
-        num_heads: Heads, which share it.
-    """
+    """Attention to the steps so far, then a map of each."""
 
     def __init__(self, hidden_size: int, num_heads: int) -> None:
         super().__init__()

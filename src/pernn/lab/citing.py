@@ -20,13 +20,7 @@ STATISTICS = ("student1908", "efron1979", "holm1979", "shaffer1980")
 def cite(name: str, scale: str = "demo") -> dict[str, tuple[str, ...]]:
     """Return the keys to cite for each part, beginning with pernn.
 
-    Args:
-        name: A run's directory, or an experiment, whose statistics count too.
-        scale: Of an experiment.
-
-    Raises:
-        ConfigError: If it is neither.
-        MachineError: If it has a part of one's own that is not loaded.
+    `name` is a run's directory, or an experiment, whose statistics count too.
     """
     path = Path(name) / "spec.json"
     found = {"pernn": ("pernn", "morita2024")}

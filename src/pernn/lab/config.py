@@ -233,11 +233,7 @@ class Registry(Generic[C]):
         return _named(found, kind)
 
     def validate(self, value: Any) -> C:
-        """Return the config of a kind, a table or a config.
-
-        Raises:
-            ConfigError: If it names no part of this sort.
-        """
+        """Return the config of a kind, a table or a config."""
         if isinstance(value, self.base):
             return value
         if isinstance(value, str):

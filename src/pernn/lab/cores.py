@@ -31,8 +31,7 @@ class CoreConfig(Part):
     ) -> "Recurrence | nn.Module":
         """Make the module, with initial weights from `generator`.
 
-        Returns:
-            A core, or any module that `Adapted` takes.
+        It is a core, or any module that `Adapted` takes.
         """
 
     def sizes(self) -> dict[str, Any]:

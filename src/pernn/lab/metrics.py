@@ -15,12 +15,7 @@ BoolArray = Bool[np.ndarray, "..."]
 def cosine_similarities(predictions: Vectors, targets: Vectors) -> Cosines:
     """Compare vectors by their angle.
 
-    Args:
-        predictions: Vectors of any length; one of length 0 is similar to none.
-        targets: Vectors that are not 0.
-
-    Returns:
-        Cosines, in [−1, 1].
+    A prediction of length 0 is similar to none; targets are not 0.
     """
     products = (predictions * targets).sum(axis=2, dtype=np.float64)
     lengths = [

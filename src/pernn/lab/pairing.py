@@ -83,12 +83,7 @@ def _classes(task: SyntheticTask) -> tuple[tuple[str, ...], int]:
 
 
 def target_step(task: SyntheticTask, source: int) -> int:
-    """Return the step that must return token `source`, both from 1.
-
-    Raises:
-        ConfigError: If that depends on the sequence, there is no such step, or the outputs are fed
-            back: then gradients pass through an argmax.
-    """
+    """Return the step that must return token `source`, both from 1."""
     if len(task.length.possible) > 1 or task.network != "queried":
         raise ConfigError(
             "pairs are made of sequences of one length that are answered without feedback; "

@@ -84,16 +84,8 @@ class _PlanFile(Config):
 def register(path: Path) -> tuple[Path, Sequence[tuple[Plan, RegisteredSweep]]]:
     """Write the lock file of a plan beside it.
 
-    Args:
-        path: The plan, TOML; docs/sweeps.md says what it holds.
-
-    Returns:
-        The lock file, and what was registered of each experiment.
-
-    Raises:
-        ConfigError: If the plan is registered already, names what there is not, has fewer seeds
-            than a verdict needs, or judges seeds of its pilots.
-        StoreError: If the file cannot be written.
+    docs/sweeps.md says what a plan holds. Returns the lock file, and what was registered of each
+    experiment.
     """
     target = path.with_suffix(".lock.json")
     if target.exists():

@@ -247,23 +247,16 @@ def save_plan(root: Path, plan: "Plan") -> None:
 
 @dataclass(frozen=True)
 class Plan:
-    """A sweep with its experiment and its trials' specs.
-
-    Attributes:
-        sweep: Its list of runs.
-        experiment: What they answer.
-        specs: Run → spec, in the order of the grid.
-        published: Run → trial, for those that count as finished although they are not in the
-            results directory.
-        tuning: If a setting is tuned, how; trials are then added as others finish.
-        chosen: Condition → the value that was chosen for it.
-    """
+    """A sweep with its experiment and its trials' specs."""
 
     sweep: Sweep
     experiment: Experiment
-    specs: Mapping[str, RunSpec]
+    specs: Mapping[str, RunSpec]  # run → spec, in the order of the grid
+    # Run → trial, for those that count as finished although they are not in the results directory.
     published: Mapping[str, Trial] = field(default_factory=dict)
+    # If a setting is tuned, how; trials are then added as others finish.
     tuning: Tuning | None = None
+    # Condition → the value that was chosen for it.
     chosen: Mapping[str, float] = field(default_factory=dict)
 
     def with_published(

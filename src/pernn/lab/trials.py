@@ -219,18 +219,13 @@ def _of_file(path: Path, wanted: set[str] | None = None) -> dict[str, Trial]:
 
 @dataclass(frozen=True)
 class Publication:
-    """Outcomes of a sweep's trials.
-
-    Attributes:
-        path: The file.
-        fates: Run → whether it was added, was there, or is there with another result, as of
-            another machine: the first one is kept.
-        left_out: Run → what is damaged in it.
-    """
+    """Outcomes of a sweep's trials."""
 
     path: Path
+    # Run → whether it was added, was there, or is there with another result, as of another machine:
+    # the first one is kept.
     fates: Mapping[str, Fate]
-    left_out: Mapping[str, str]
+    left_out: Mapping[str, str]  # run → what is damaged in it
 
 
 def publish(root: Path, sweep: Sweep, folder: Path) -> Publication:
@@ -324,15 +319,10 @@ def _thinned(lines: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
 
 
 class Pace(NamedTuple):
-    """When a level was reached.
+    """When a level was reached."""
 
-    Attributes:
-        updates: At most the cap.
-        censored: Whether the level was never reached, so that `updates` is the cap.
-    """
-
-    updates: float
-    censored: bool
+    updates: float  # at most the cap
+    censored: bool  # whether the level was never reached, so that `updates` is the cap
 
 
 def updates_to(

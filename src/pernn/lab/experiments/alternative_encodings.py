@@ -58,12 +58,7 @@ KINDS = ("sinusoidal", "learned", "random")
 
 
 def _lengths(min_length: int, num_held_out: int = 1024) -> list[Settings]:
-    """Return the two tasks: inputs of one length, and of any from `min_length` up to it.
-
-    Args:
-        min_length: Length of the shortest inputs.
-        num_held_out: Test sequences of each length where there are several.
-    """
+    """Return the two tasks: inputs of one length, and of any from `min_length` up to it."""
     fixed, variable = TASKS
     several = {"task.min_length": min_length, "task.num_held_out": num_held_out}
     return [{"task.kind": fixed}, {"task.kind": variable, **several}]

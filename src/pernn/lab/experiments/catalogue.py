@@ -13,16 +13,11 @@ SINGLE = "train"
 
 @dataclass(frozen=True)
 class Entry:
-    """Place and question of an experiment.
+    """Place and question of an experiment."""
 
-    Attributes:
-        question: One sentence.
-        source: Where the paper asks it: arXiv version, then figure or section.
-        module: Module here that has it, as a constant of its name, if it is not called so itself.
-    """
-
-    question: str
-    source: str
+    question: str  # one sentence
+    source: str  # where the paper asks it: arXiv version, then figure or section
+    # Module here that has it, as a constant of its name, if it is not called so itself.
     module: str = ""
 
 

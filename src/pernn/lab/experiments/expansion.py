@@ -42,10 +42,6 @@ def trials(
         changes: Path → value that replaces every spec's. A list makes a grid of its values, unless
             the setting is a list itself. `+path` → a value, or a list of them, added to those of
             the grid. Seeds that choose a setting for the others stay as they are.
-
-    Raises:
-        ConfigError: If there is no such scale, a change fits no spec, or a list is empty or
-            adds what is there.
     """
     if scale not in experiment.scales:
         known = ", ".join(experiment.scales)
@@ -118,11 +114,7 @@ def _replaced(specs: Sequence[RunSpec], values: Changes) -> tuple[RunSpec, ...]:
 
 
 def _values(specs: Iterable[RunSpec], path: str, value: Any) -> list[Any]:
-    """Return the values that a change makes a grid of or adds; none if it replaces.
-
-    Raises:
-        ConfigError: If there are none.
-    """
+    """Return the values that a change makes a grid of or adds; none if it replaces."""
     added, name = path.startswith(ADDED), path.removeprefix(ADDED)
     several = isinstance(value, list | tuple)
     if several and any(spec.takes_list(name) for spec in specs):

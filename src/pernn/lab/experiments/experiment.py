@@ -164,13 +164,7 @@ class Experiment:
 
 
 def find_experiment(name: str) -> Experiment:
-    """Import an experiment by name, built-in or by its entry point.
-
-    Raises:
-        ConfigError: If there is none of that name, it cannot be imported, or what was registered
-            is no experiment of that name.
-        MachineError: If it names parts that are not loaded while own parts are off.
-    """
+    """Import an experiment by name, built-in or by its entry point."""
     if name in CATALOGUE:
         module = import_module(f".{CATALOGUE[name].module or name}", __package__)
         experiment: Experiment = getattr(module, name.upper())

@@ -27,9 +27,6 @@ def first_seeds(count: int) -> tuple[int, ...]:
     """Return the first seeds of the series 111, 222 and so on.
 
     The published ones come first, then fixed further ones.
-
-    Raises:
-        ConfigError: If there are none or more than `MAX_SEEDS`.
     """
     if not 1 <= count <= MAX_SEEDS:
         raise ConfigError(

@@ -76,22 +76,17 @@ class Contrast:
 
 
 class _Kind:
-    """What is known of a kind of claim beside its test.
+    """What is known of a kind of claim beside its test."""
 
-    Attributes:
-        compares: Whether its values are differences or slopes, and updates to a level their log2.
-        times: Of accuracies, what the factor is by which errors are divided; `None` if there is
-            no such factor.
-        of_equality: Whether its values should lie near a bound, on either side.
-        of_trials: Whether single trials decide, and not their mean.
-        fewest: Cells without which it cannot be tested.
-    """
-
+    # Whether its values are differences or slopes, and updates to a level their log2.
     compares: ClassVar[bool] = False
+    # Of accuracies, what the factor is by which errors are divided; `None` if there is no such
+    # factor.
     times: ClassVar[str | None] = None
+    # Whether its values should lie near a bound, on either side.
     of_equality: ClassVar[bool] = False
-    of_trials: ClassVar[bool] = False
-    fewest: ClassVar[int] = 1
+    of_trials: ClassVar[bool] = False  # whether single trials decide, and not their mean
+    fewest: ClassVar[int] = 1  # cells without which it cannot be tested
 
     @property
     def column(self) -> str:
@@ -407,9 +402,6 @@ def with_primary(claims: Iterable[Claim], *names: str) -> tuple[Claim, ...]:
     """Return claims of which some are named as primary.
 
     A name may be a pattern such as `noise_*`.
-
-    Raises:
-        ConfigError: If there is no claim of such a name.
     """
     claims = tuple(claims)
     chosen = {name: fnmatch.filter((one.name for one in claims), name) for name in names}

@@ -32,29 +32,18 @@ Score = Callable[[RunSpec], float | None]
 
 @dataclass(frozen=True)
 class Tuning:
-    """A tuned setting and its trials.
-
-    Attributes:
-        column: The setting.
-        values: Those that are tried first, ascending.
-        metric: Its mean over the validation seeds is highest at the best value.
-        base: Trials with the asked seeds, whatever their value of the setting.
-    """
+    """A tuned setting and its trials."""
 
     column: str
-    values: tuple[float, ...]
-    metric: str
-    base: tuple[RunSpec, ...]
+    values: tuple[float, ...]  # those that are tried first, ascending
+    metric: str  # its mean over the validation seeds is highest at the best value
+    base: tuple[RunSpec, ...]  # trials with the asked seeds, whatever their value of the setting
 
     def trials(self, score: Score) -> tuple[list[RunSpec], dict[RunSpec, float]]:
         """Return the trials that are needed, and the chosen values.
 
-        Args:
-            score: Returns the metric of a trial; `None` if it is not finished.
-
-        Returns:
-            The trials in an order to run them, and the value of each condition that has one, by
-            a trial of it.
+        `score` returns the metric of a trial, `None` if it is not finished. The trials are in an
+        order to run them; each condition that has a value is named by a trial of it.
         """
         tried: list[RunSpec] = []
         judged: list[RunSpec] = []
@@ -112,12 +101,7 @@ class Tuning:
 
 
 def read_grid(text: str) -> tuple[float, ...]:
-    """Read LOW:HIGH:N as N values, each a fixed factor above the last.
-
-    Raises:
-        ConfigError: If it is not of that form, or the values are not two or more that ascend from
-            above 0.
-    """
+    """Read LOW:HIGH:N as N values, each a fixed factor above the last."""
     try:
         first, last, number = text.split(":")
         low, high, count = float(first), float(last), int(number)
@@ -139,14 +123,8 @@ def tune(
 ) -> tuple[Experiment, Tuning | None]:
     """Return an experiment judged at the best values, and the tuning.
 
-    Args:
-        experiment: Any whose first metric is an accuracy, and whose claims choose nothing yet.
-        base: Its trials.
-        changes: As for `trials`; `~path` → LOW:HIGH:N tunes a setting.
-
-    Raises:
-        ConfigError: If two settings are tuned, the grid is invalid, the experiment is none of
-            these, or a trial is of a validation seed or lacks the setting.
+    Its first metric must be an accuracy, and its claims may choose nothing yet. Of the changes
+    `~path` → LOW:HIGH:N tunes a setting.
     """
     found = {path: value for path, value in changes.items() if path.startswith(TUNED)}
     if not found:

@@ -143,20 +143,8 @@ def judge_all(
     """Decide claims together.
 
     Each claim is tested twice, for and against; the chance of any wrong verdict among those that
-    are corrected together stays at 5 %.
-
-    Args:
-        claims: All that are judged.
-        records: All finished trials of the experiment; a predicate selects among them, or among the
-            rows of its claim's table.
-        planned: All trials of the sweep, finished or not; if absent, nothing is said to be missing,
-            and cells that are required as planned are those that are there.
-        label: Column or value → how it is displayed in the verdict's words.
-        rule: How they are corrected; see `pernn.lab.reports.statistics.correct`.
-
-    Raises:
-        ConfigError: If two trials compete for one place in the comparison.
-        CorruptError: If a claim's table is malformed.
+    are corrected together stays at 5 %. Without `planned` nothing is said to be missing, and cells
+    that are required as planned are those that are there.
     """
     plan = [{"run": spec.fingerprint(), **flatten(spec.dump())} for spec in planned or ()]
     found = [_judge(claim, records, plan, label) for claim in claims]
@@ -259,21 +247,14 @@ Environments = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Registered:
-    """A plan's part on a sweep, and the sweep's machines.
-
-    Attributes:
-        name: The plan's.
-        plan: Its lock file.
-        sweep: The sweep in it.
-        environments: Of the sweep's trials.
-        is_tuned: Whether these are the registered grid of a tuned setting, and what follows from
-            it: `pernn run --tune`.
-    """
+    """A plan's part on a sweep, and the sweep's machines."""
 
     name: str
     plan: Registration
     sweep: RegisteredSweep
-    environments: Environments
+    environments: Environments  # of the sweep's trials
+    # Whether these are the registered grid of a tuned setting, and what follows from it: `pernn run
+    # --tune`.
     is_tuned: bool
 
 

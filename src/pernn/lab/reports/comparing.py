@@ -37,41 +37,28 @@ Never = Mapping[Cell, Mapping[int, tuple[bool, bool]]]
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two sets.
+    """One of the two sets."""
 
-    Attributes:
-        name: As it was asked for.
-        records: Finished trials.
-        where: What selected them; `None` if they are all trials of a sweep or of a folder.
-        place: Its folder. A trial of one folder is not paired with itself; of two folders that have
-            trials in common, only these are compared.
-    """
-
-    name: str
+    name: str  # as it was asked for
     records: Sequence[Record]
+    # What selected them; `None` if they are all trials of a sweep or of a folder.
     where: Mapping[str, Any] | None = None
+    # Its folder. A trial of one folder is not paired with itself; of two folders that have trials
+    # in common, only these are compared.
     place: Path | None = None
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """The pairs of two sides.
+    """The pairs of two sides."""
 
-    Attributes:
-        differing: Settings in which the two sides differ, and the trials of a pair may.
-        columns: Settings that tell the cells apart.
-        cells: Values of these → seed → metric of A and of B.
-        num_unpaired: Trials of A and of B without a partner, or without the metric.
-        num_same: Trials that are on both sides, and in no pair.
-        num_diverged: Trials in pairs that diverged; they count as the worst.
-    """
-
+    # Settings in which the two sides differ, and the trials of a pair may.
     differing: tuple[str, ...]
-    columns: tuple[str, ...]
-    cells: Cells
-    num_unpaired: tuple[int, int]
-    num_same: int
-    num_diverged: int
+    columns: tuple[str, ...]  # settings that tell the cells apart
+    cells: Cells  # values of these → seed → metric of A and of B
+    num_unpaired: tuple[int, int]  # trials of A and of B without a partner, or without the metric
+    num_same: int  # trials that are on both sides, and in no pair
+    num_diverged: int  # trials in pairs that diverged; they count as the worst
 
     @property
     def naming(self) -> tuple[str, ...]:
@@ -91,9 +78,6 @@ def select(text: str, records: Sequence[Record], place: Path | None = None) -> S
     """Return the side of the records that match conditions.
 
     One is `core.kind=gru`; several have commas between.
-
-    Raises:
-        ConfigError: If it is no condition, there are no records, or none matches.
     """
     if not records:
         folder = f" in {place.absolute()}" if place else ""
@@ -117,11 +101,7 @@ def select(text: str, records: Sequence[Record], place: Path | None = None) -> S
 
 
 def pair(first: Side, second: Side, metric: str) -> Pairs:
-    """Find the pairs of two sides.
-
-    Raises:
-        ConfigError: If two trials of a side compete for one place, or no cell has two pairs.
-    """
+    """Find the pairs of two sides."""
     sides = [list(first.records), list(second.records)]
     num_trials = [len(some) for some in sides]
     same = {one["run"] for one in sides[0]} & {one["run"] for one in sides[1]}
@@ -195,23 +175,14 @@ CORE = "core.kind"
 
 @dataclass(frozen=True)
 class Compared:
-    """The differences of some pairs, tested.
+    """The differences of some pairs, tested."""
 
-    Attributes:
-        name: The cell that they share, or that they are means over all cells.
-        differences: Seed → A − B, in the metric's unit.
-        means: Mean of A and of B.
-        interval: Student's t interval of the mean difference.
-        p_value: Of the sign-flip test of it.
-        effect: Its size; `None` where all differences are equal, or there are only two.
-    """
-
-    name: str
-    differences: Mapping[int, float]
-    means: tuple[float, float]
-    interval: Interval
-    p_value: float
-    effect: Effect | None
+    name: str  # the cell that they share, or that they are means over all cells
+    differences: Mapping[int, float]  # seed → A − B, in the metric's unit
+    means: tuple[float, float]  # mean of A and of B
+    interval: Interval  # Student's t interval of the mean difference
+    p_value: float  # of the sign-flip test of it
+    effect: Effect | None  # its size; `None` where all differences are equal, or there are only two
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -226,29 +197,20 @@ class Compared:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two sides compared by a metric.
-
-    Attributes:
-        first: Name of the side A.
-        second: Name of the side B.
-        metric: What is compared.
-        pairs: What was paired.
-        cells: Each cell that has two pairs, in order.
-        overall: Each seed's mean over all cells; `None` if not two seeds have them all.
-        by_core: Likewise for each core that has several cells, if cores differ: these are tried at
-            different sizes, so that a mean over all of them is no number of anything.
-        notes: What a reader should know, a sentence each.
-        columns: Names of the table's columns, the third one that of what is compared.
-    """
+    """Two sides compared by a metric."""
 
     first: str
     second: str
     metric: str
     pairs: Pairs
-    cells: tuple[Compared, ...]
+    cells: tuple[Compared, ...]  # each cell that has two pairs, in order
+    # Each seed's mean over all cells; `None` if not two seeds have them all.
     overall: Compared | None
+    # Likewise for each core that has several cells, if cores differ: these are tried at different
+    # sizes, so that a mean over all of them is no number of anything.
     by_core: tuple[Compared, ...]
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  # what a reader should know, a sentence each
+    # Names of the table's columns, the third one that of what is compared.
     columns: tuple[str, ...] = COMPARED
 
     @property
@@ -400,12 +362,9 @@ MEANING = (
 
 @dataclass(frozen=True)
 class Sooner(Compared):
-    """The factors of some pairs, tested as log2.
+    """The factors of some pairs, tested as log2."""
 
-    Attributes:
-        num_never: Trials of A and of B that never reached the level; they count at the last update.
-    """
-
+    # Trials of A and of B that never reached the level; they count at the last update.
     num_never: tuple[int, int]
 
     @property
@@ -435,13 +394,9 @@ class Sooner(Compared):
 
 @dataclass(frozen=True)
 class Paced(Comparison):
-    """Two sides compared by factors.
+    """Two sides compared by factors."""
 
-    Attributes:
-        cells: Each cell that has two pairs, in order.
-    """
-
-    cells: tuple[Sooner, ...]
+    cells: tuple[Sooner, ...]  # each cell that has two pairs, in order
 
 
 def compare_pace(first: Side, second: Side, level: float) -> Paced:

@@ -18,21 +18,13 @@ FORMATS: tuple[Format, ...] = ("svg", "pdf", "png")
 
 @dataclass(frozen=True)
 class Drawing:
-    """One figure, as files and as part of a page.
+    """One figure, as files and as part of a page."""
 
-    Attributes:
-        stem: Its file name without the ending.
-        caption: What it shows.
-        footer: How the trials were run, and what its signs mean.
-        contents: File name → content.
-        inlined: The drawing as part of a page, from `inline`.
-    """
-
-    stem: str
+    stem: str  # its file name without the ending
     caption: str
-    footer: str
-    contents: Mapping[str, bytes]
-    inlined: str
+    footer: str  # how the trials were run, and what its signs mean
+    contents: Mapping[str, bytes]  # file name → content
+    inlined: str  # the drawing as part of a page, from `inline`
 
     @staticmethod
     def of(
@@ -72,10 +64,6 @@ def draw_extra_figures(
     """Draw the further figures of an experiment, in its order.
 
     One whose rows no finished trial has says so.
-
-    Raises:
-        ConfigError: If two trials compete for one point, or a layout cannot be drawn.
-        CorruptError: If the table of a layout is none.
     """
     label, found = Labels(experiment.labels), []
     for stem, layout in experiment.more_figures.items():

@@ -107,17 +107,7 @@ CHANCE = "Chance, 1 / K"
 def draw(experiment: Experiment, records: Sequence[Record], scale: str = "") -> Figure:
     """Draw panels × metrics in the layout's form, with n.
 
-    Args:
-        experiment: Its layout and labels say what is drawn and how it is called.
-        records: Finished trials; none gives a figure that says so.
-        scale: Of the sweep, said in the caption; empty if it has none.
-
-    Returns:
-        The figure, not attached to any window system.
-
-    Raises:
-        ConfigError: If two trials compete for one point, or the layout cannot be drawn.
-        CorruptError: If the layout's table is malformed.
+    Without records it is a figure that says so. It is not attached to any window system.
     """
     layout = experiment.figure
     with drawing():
@@ -134,12 +124,7 @@ def draw(experiment: Experiment, records: Sequence[Record], scale: str = "") -> 
 
 
 def render(figure: Figure, form: Format) -> bytes:
-    """Return a figure as a file's content, always the same bytes.
-
-    Args:
-        figure: From `draw`.
-        form: `svg` and `pdf` for print, `png` (200 dots per inch) for the screen.
-    """
+    """Return a figure as a file's content, always the same bytes."""
     content = io.BytesIO()
     with drawing():
         figure.savefig(content, format=form, metadata=METADATA[form])
@@ -155,11 +140,8 @@ def inline(figure: Figure, prefix: str) -> str:
     The page has the title and the footer as text.
 
     Each part of a line is of the class `line0`, `line1` …, its entry of the legend of `key0` …;
-    marks have a `title`, which a browser shows under the pointer.
-
-    Args:
-        figure: From `draw`.
-        prefix: Of the names of its parts, which no other drawing of the page may have.
+    marks have a `title`, which a browser shows under the pointer. `prefix` begins the names of its
+    parts, which no other drawing of the page may share.
     """
     content = io.StringIO()
     said = [text for text in figure.texts if text.get_gid() == FRAME]

@@ -56,51 +56,31 @@ from .statistics import (
 
 @dataclass(frozen=True)
 class Cell:
-    """One of the cells that a claim is about.
+    """One of the cells that a claim is about."""
 
-    Attributes:
-        name: Column and value.
-        num_seeds: Values behind it.
-        interval: Student's t.
-        bootstrap: The paper's.
-        errors: As of a `Finding`, in this cell.
-    """
-
-    name: str
-    num_seeds: int
+    name: str  # column and value
+    num_seeds: int  # values behind it
     interval: Interval
-    bootstrap: Interval
-    errors: str = ""
+    bootstrap: Interval  # the paper's
+    errors: str = ""  # as of a `Finding`, in this cell
 
 
 @dataclass(frozen=True)
 class Finding:
-    """The measurements for a claim.
-
-    Attributes:
-        quantity: What the interval is of.
-        values: One per seed: the average, or those of the cell that decides.
-        evidence: For and against the claim; `None` of one seed.
-        num_seeds: Of the cell that has fewest.
-        cells: Every cell by itself.
-        sample: Where it was taken from.
-        detail: One line on what was compared.
-        remark: What a reader should know before trusting it.
-        errors: Of differences in accuracy, the factor by which errors are divided; empty if none.
-        cut: Cells in which neither side arrives, in a sentence; empty if there are none.
-        interval: That decided, if it is not Student's t interval of the values.
-    """
+    """The measurements for a claim."""
 
     quantity: str
-    values: tuple[float, ...]
-    evidence: Evidence | None
-    num_seeds: int
+    values: tuple[float, ...]  # one per seed: the average, or those of the cell that decides
+    evidence: Evidence | None  # for and against the claim; `None` of one seed
+    num_seeds: int  # of the cell that has fewest
     cells: tuple[Cell, ...]
     sample: Sample
-    detail: str
-    remark: str = ""
+    detail: str  # one line on what was compared
+    remark: str = ""  # what a reader should know before trusting it
+    # Of differences in accuracy, the factor by which errors are divided; empty if none.
     errors: str = ""
-    cut: str = ""
+    cut: str = ""  # cells in which neither side arrives, in a sentence; empty if there are none
+    # That decided, if it is not Student's t interval of the values.
     interval: Interval | None = None
 
 

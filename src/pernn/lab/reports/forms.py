@@ -56,21 +56,13 @@ DIFFERENCE = {"color": "#333333", "marker": "D", "linestyle": "-"}
 
 @dataclass(frozen=True)
 class Series:
-    """One line of one panel.
+    """One line of one panel."""
 
-    Attributes:
-        style: How matplotlib is to draw it.
-        label: Its name in the legend; empty if it is not listed.
-        points: Horizontal value → seed → value.
-        place: Among the lines of the figure, which the page shows and hides by it.
-        never: Horizontal values at which some trials never arrive.
-    """
-
-    style: Mapping[str, Any]
-    label: str
-    points: Mapping[Any, Mapping[Any, float]]
-    place: int = 0
-    never: Container[Any] = ()
+    style: Mapping[str, Any]  # how matplotlib is to draw it
+    label: str  # its name in the legend; empty if it is not listed
+    points: Mapping[Any, Mapping[Any, float]]  # Horizontal value → seed → value
+    place: int = 0  # among the lines of the figure, which the page shows and hides by it
+    never: Container[Any] = ()  # horizontal values at which some trials never arrive
 
     def values(self, places: Container[Any] | None = None) -> list[float]:
         """Return all values, or those of some horizontal places only."""
@@ -160,11 +152,7 @@ def collect(
 def differences(
     experiment: Experiment, records: Sequence[Record], order: Sequence[Any]
 ) -> list[Series]:
-    """Collect a panel's paired differences, a line per treated condition.
-
-    Raises:
-        ConfigError: If they are not between the figure's lines, or two records compete.
-    """
+    """Collect a panel's paired differences, a line per treated condition."""
     layout = experiment.figure
     contrast, names = layout.contrast, names_of(layout.lines)
     if contrast is None or contrast.column != names[0]:

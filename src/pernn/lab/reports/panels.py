@@ -41,11 +41,7 @@ PLAIN = "{x:,.6g}"
 
 
 class Scale:
-    """Positions of single values on an axis, words at 0, 1, ….
-
-    Raises:
-        ConfigError: If a logarithmic axis is to have anything but positive numbers.
-    """
+    """Positions of single values on an axis, words at 0, 1, …."""
 
     def __init__(
         self, column: Columns, base: int | None, label: Labels, records: Sequence[Record]
@@ -183,17 +179,11 @@ NUM_COLUMNS = 4
 
 @dataclass(frozen=True)
 class Row:
-    """One row of panels: a block's metric, or its differences.
+    """One row of panels: a block's metric, or its differences."""
 
-    Attributes:
-        block: Value of the layout's rows.
-        metric: `None` for the differences.
-        panels: Values of the layout's panels, from the left.
-    """
-
-    block: Any
-    metric: str | None
-    panels: tuple[Any, ...]
+    block: Any  # value of the layout's rows
+    metric: str | None  # `None` for the differences
+    panels: tuple[Any, ...]  # values of the layout's panels, from the left
 
 
 class Grid:

@@ -56,11 +56,7 @@ def combine(
 ) -> dict[tuple[Any, ...], float]:
     """Sum a metric over arms wherever all of them are there.
 
-    Returns:
-        Values of the columns, in which a sum's records agree → sum, in the keys' order.
-
-    Raises:
-        ConfigError: If two records compete for one place.
+    Keys are the values of the columns in which a sum's records agree, sorted.
     """
     having = [one for one in records if number(one, metric) is not None]
     found = [(sign, placed(having, columns, where)) for sign, where in arms]
@@ -76,17 +72,8 @@ def paired_differences(
 ) -> dict[tuple[Any, ...], float]:
     """Subtract the baseline from the treated condition wherever both are there.
 
-    Args:
-        records: Finished trials; those of other conditions are left out.
-        metric: What is compared.
-        contrast: The two conditions; `None` in it stands for records without that column.
-        match_columns: Columns in which the two trials of a pair agree, besides the seed.
-
-    Returns:
-        (seed, *values of match_columns) → difference in the metric's unit, in the keys' order.
-
-    Raises:
-        ConfigError: If two trials compete for one place.
+    Keys are (seed, *values of match_columns), sorted. `None` in the contrast stands for records
+    without that column.
     """
     return combine(records, metric, sides(contrast), ("seed", *match_columns))
 
@@ -96,8 +83,7 @@ def placed(
 ) -> dict[tuple[Any, ...], Record]:
     """Map values of columns to the one record that has them.
 
-    Raises:
-        ConfigError: If two records compete for one place, as nothing then says which one to take.
+    Two records for one place are refused, as nothing then says which one to take.
     """
     found: dict[tuple[Any, ...], Record] = {}
     for record in records:
@@ -163,32 +149,19 @@ class NotRunError(Exception):
 
 @dataclass(frozen=True)
 class Sample:
-    """Everything that a claim's predicate is about.
+    """Everything that a claim's predicate is about."""
 
-    Attributes:
-        columns: Seed → cell → value; a difference if the predicate compares.
-        cells: Those that are needed, in order; every one has a seed.
-        column: What makes the cells.
-        num_diverged: Trials among them that diverged, and count as the worst.
-        num_missing: Planned trials that are not finished.
-        label: Column or value → how it is displayed.
-    """
-
-    columns: Columns
-    cells: tuple[Any, ...]
-    column: str
-    num_diverged: int
-    num_missing: int
-    label: Label
+    columns: Columns  # seed → cell → value; a difference if the predicate compares
+    cells: tuple[Any, ...]  # those that are needed, in order; every one has a seed
+    column: str  # what makes the cells
+    num_diverged: int  # trials among them that diverged, and count as the worst
+    num_missing: int  # planned trials that are not finished
+    label: Label  # column or value → how it is displayed
 
     def complete(self) -> tuple[list[list[float]], str]:
         """Choose the seeds that have every cell.
 
-        Returns:
-            Their values, a row per seed and a column per cell, and a note on what was left out.
-
-        Raises:
-            NotRunError: If no seed has all cells.
+        Their values are a row per seed and a column per cell; the note is on what was left out.
         """
         found = [one for one in self.columns.values() if one.keys() >= {*self.cells}]
         if not found:
@@ -240,11 +213,7 @@ def rows_about(claim: Claim, records: Sequence[Record]) -> list[Record]:
 def gather(
     claim: Claim, records: Sequence[Record], planned: Sequence[Record], label: Label
 ) -> Sample:
-    """Sort a claim's values by seed and cell.
-
-    Raises:
-        NotRunError: If a cell has no value, or there is but one where a trend needs two.
-    """
+    """Sort a claim's values by seed and cell."""
     predicate, taking_part = claim.predicate, arms(claim.predicate)
     metric, where = predicate.metric, predicate.where
     cells, rows = predicate.column, rows_about(claim, records)
@@ -338,11 +307,7 @@ Tried = Mapping[Condition, Mapping[Any, Mapping[int, float]]]
 def choose(
     claim: Claim, records: Sequence[Record], planned: Sequence[Record], label: Label
 ) -> tuple[Sequence[Record], Sequence[Record], str]:
-    """Return a claim's trials, those planned, and what was chosen.
-
-    Raises:
-        NotRunError: If trials that choose are missing.
-    """
+    """Return a claim's trials, those planned, and what was chosen."""
     choice = claim.choice
     if choice is None:
         return records, planned, ""

@@ -97,19 +97,13 @@ NOT_ASKED = "not asked here"
 
 @dataclass(frozen=True)
 class Counted:
-    """A claim with the verdict that counts.
-
-    Attributes:
-        experiment: Whose claim it is.
-        verdict: Of the planned sweep; "not run" if none is there.
-        sweep: The planned sweep.
-        same_as: An earlier claim whose numbers are the very same, so that this one is not counted
-            again; empty if there is none.
-    """
+    """A claim with the verdict that counts."""
 
     experiment: str
-    verdict: Verdict
+    verdict: Verdict  # of the planned sweep; "not run" if none is there
     sweep: Report | None
+    # An earlier claim whose numbers are the very same, so that this one is not counted again; empty
+    # if there is none.
     same_as: str
 
     @property
@@ -238,9 +232,6 @@ def fill(page: str, parts: Mapping[str, str]) -> str:
     """Put generated parts into a page between their marks.
 
     A page without a mark has no such part; what stands outside of marks is left alone.
-
-    Raises:
-        ConfigError: If a mark names a claim or a sweep that there is not.
     """
 
     def one(found: re.Match[str]) -> str:

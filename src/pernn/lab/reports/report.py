@@ -187,12 +187,6 @@ class Report:
         """Write page, table, verdicts and figures, and return the report.
 
         Equal trials give equal bytes.
-
-        Args:
-            directory: Where the files go; made if it is missing.
-
-        Raises:
-            StoreError: If a file cannot be written.
         """
         contents = {
             "index.html": self.html().encode(),

@@ -38,19 +38,12 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean and where it may lie.
+    """A mean and where it may lie."""
 
-    Attributes:
-        estimate: Mean over the values, in their unit.
-        low: Lower bound; NaN if one value gives none.
-        high: Upper bound; NaN if one value gives none.
-        method: What made the bounds, or why there are none.
-    """
-
-    estimate: float
-    low: float
-    high: float
-    method: str
+    estimate: float  # mean over the values, in their unit
+    low: float  # lower bound; NaN if one value gives none
+    high: float  # upper bound; NaN if one value gives none
+    method: str  # what made the bounds, or why there are none
 
     @property
     def bounded(self) -> bool:
@@ -110,15 +103,6 @@ def bootstrap_interval(values: Sequence[float]) -> Interval:
     Up to six values it is exact: every one of the n^n resamples counts. Of more, 10,000 resamples
     are drawn from a fixed stream. Either way the order of the values plays no part.
 
-    Args:
-        values: One per trial.
-
-    Returns:
-        The interval, in the values' unit; without bounds if there is one value only.
-
-    Raises:
-        ConfigError: If there are no values, or one is not finite.
-
     Source: Efron (1979), "Bootstrap methods: another look at the jackknife".
     """
     return _bootstrap(tuple(_sorted(values).tolist()))
@@ -172,15 +156,7 @@ def _percentiles(
 def student_interval(values: Sequence[float]) -> Interval:
     """Return Student's t interval of the mean.
 
-    Args:
-        values: One per trial.
-
-    Returns:
-        The interval, in the values' unit; without bounds if there is one value only, and of width
-        0 if all are equal.
-
-    Raises:
-        ConfigError: If there are no values, or one is not finite.
+    It has no bounds if there is one value only, and width 0 if all are equal.
 
     Source: Student (1908), "The probable error of a mean".
     """
@@ -308,9 +284,6 @@ def sign_flip_test(values: Sequence[float]) -> float:
     Up to 16 differences all 2^n signs count, so the smallest p-value is 2^(1 − n); of more, 10,000
     from a fixed stream do.
 
-    Args:
-        values: One difference per pair, at least two.
-
     Source: Fisher (1935), "The Design of Experiments", section 21.
     """
     from scipy.stats import permutation_test
@@ -328,24 +301,16 @@ def sign_flip_test(values: Sequence[float]) -> float:
 
 
 class Effect(NamedTuple):
-    """Size of a paired effect, in standard deviations of the differences.
+    """Size of a paired effect, in standard deviations of the differences."""
 
-    Attributes:
-        d_z: Cohen's: mean over standard deviation.
-        g_z: The same times Hedges' correction, as d_z is too large with few pairs.
-    """
-
-    d_z: float
-    g_z: float
+    d_z: float  # Cohen's: mean over standard deviation
+    g_z: float  # the same times Hedges' correction, as d_z is too large with few pairs
 
 
 def effect_size(values: Sequence[float]) -> Effect | None:
     """Return the effect size of paired differences.
 
     It is `None` if all are equal, or there are only two.
-
-    Args:
-        values: One difference per pair.
 
     Source: Cohen (1988), section 2.3.5; Hedges (1981), "Distribution theory for Glass's estimator
     of effect size".
@@ -390,14 +355,11 @@ MIN_SEEDS = 5
 
 
 class Evidence(NamedTuple):
-    """p-values for and against a statement, small ones strong evidence.
+    """p-values for and against a statement, small ones strong evidence."""
 
-    Attributes:
-        supports: p-value of the test whose rejection supports the claim.
-        contradicts: p-value of the test whose rejection contradicts it.
-    """
-
+    # p-value of the test whose rejection supports the claim.
     supports: Float64[np.ndarray, "*samples"]
+    # p-value of the test whose rejection contradicts it.
     contradicts: Float64[np.ndarray, "*samples"]
 
 

@@ -30,16 +30,8 @@ LONGEST = 400
 def write_study(reports: Sequence[Report], path: Path, further: Sequence[str] = ()) -> Path:
     """Write the page of all sweeps.
 
-    Equal trials give equal bytes.
-
-    Args:
-        reports: One per sweep. Experiments without any are listed with claims that were not run.
-        path: Where the page goes.
-        further: Names of sweeps that are not on it.
-
-    Raises:
-        ConfigError: If two trials compete for one place in a figure, a table or a claim.
-        StoreError: If the file cannot be written.
+    Equal trials give equal bytes. Experiments without a report are listed with claims that were not
+    run; `further` names sweeps that are not on the page.
     """
     # One's own parts and experiments first, then ours, the headline before the others.
     names = sorted(experiment_names(), key=_place)

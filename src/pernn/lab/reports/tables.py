@@ -31,35 +31,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Measured:
-    """One metric of one condition.
+    """One metric of one condition."""
 
-    Attributes:
-        bootstrap: Mean over seeds with the interval of the paper.
-        student: The same mean with Student's t interval; a bound if some trials never arrive.
-        values: Seed → value, in the seeds' order.
-    """
-
-    bootstrap: Interval
+    bootstrap: Interval  # mean over seeds with the interval of the paper
+    # The same mean with Student's t interval; a bound if some trials never arrive.
     student: Interval
-    values: Mapping[Any, float]
+    values: Mapping[Any, float]  # seed → value, in the seeds' order
 
 
 @dataclass(frozen=True)
 class Row:
-    """One condition.
+    """One condition."""
 
-    Attributes:
-        condition: Column → value.
-        num_seeds: Finished trials.
-        num_parameters: Sizes of their networks; one, unless the condition mixes networks.
-        presets: Those that they were run under; one, unless the condition mixes presets.
-        metrics: Name → what was measured; a metric that no trial has is absent.
-    """
-
-    condition: Mapping[str, Any]
+    condition: Mapping[str, Any]  # column → value
     num_seeds: int
+    # Sizes of their networks; one, unless the condition mixes networks.
     num_parameters: tuple[int, ...]
+    # Those that they were run under; one, unless the condition mixes presets.
     presets: tuple[str, ...]
+    # Name → what was measured; a metric that no trial has is absent.
     metrics: Mapping[str, Measured]
 
     def size(self, label: Callable[[Any], str] = str) -> str:
@@ -73,16 +63,7 @@ class Row:
 def summarise(records: Sequence[Record], by: Sequence[str], metrics: Sequence[str]) -> list[Row]:
     """Summarise each condition over its seeds.
 
-    Args:
-        records: Finished trials.
-        by: Columns whose values make a condition.
-        metrics: Columns to average.
-
-    Returns:
-        One row per condition, sorted by its values.
-
-    Raises:
-        ConfigError: If two trials of one seed share a condition: `by` has too few columns.
+    Rows are sorted by their values of `by`, which must tell the trials of a seed apart.
     """
     groups: dict[tuple[Any, ...], dict[Any, Record]] = {}
     for key, record in sorted(placed(records, (*by, "seed")).items(), key=_place):
@@ -121,15 +102,7 @@ def _measure(group: Mapping[Any, Record], metric: str) -> Measured | None:
 
 
 def to_csv(rows: Sequence[Row], metrics: Sequence[str]) -> str:
-    """Return CSV of all digits: means, intervals, values by seed.
-
-    Args:
-        rows: From `summarise`.
-        metrics: Metrics to write, in this order.
-
-    Returns:
-        CSV text with a header line; without bounds where there is one seed only.
-    """
+    """Return CSV of all digits: means, intervals, values by seed."""
     by = rows[0].condition if rows else {}
     bounds = ("mean", "low", "high", "t_low", "t_high", "values")
     named = [f"{metric}.{bound}" for metric in metrics for bound in bounds]
@@ -159,16 +132,7 @@ def _cell(value: Any) -> Any:
 def to_markdown(
     rows: Sequence[Row], metrics: Sequence[str], label: Callable[[Any], str] = str
 ) -> str:
-    """Return a short Markdown table: mean, interval, n, size.
-
-    Args:
-        rows: From `summarise`.
-        metrics: Metrics to show, in this order.
-        label: Value or column → how it is displayed.
-
-    Returns:
-        Markdown text; one sentence if there are no rows.
-    """
+    """Return a short Markdown table: mean, interval, n, size."""
     if not rows:
         return "No finished trials yet.\n"
     head = [*map(label, rows[0].condition), "n", "Parameters", *map(label, metrics)]
@@ -194,22 +158,8 @@ def export_records(records: Records, place: str | Path, table: str | None = None
 
     Columns are all keys that occur, in the order of their first appearance; a record without one
     has an empty cell. Tables are left out; one of them can take the trials' place. In CSV a text
-    that begins like a formula (=, +, -, @, tab, line break) gets an apostrophe before it.
-
-    Args:
-        records: Finished trials.
-        place: Path of the file.
-        table: If given, each trial stands for the rows of this table of its.
-
-    Returns:
-        The number of rows.
-
-    Raises:
-        ConfigError: If the place is an address, its ending is not one of .csv, .json, .parquet, or
-            no trial has the table.
-        CorruptError: If a trial's table is malformed.
-        MachineError: If a package is missing that the form needs.
-        StoreError: If the file cannot be written.
+    that begins like a formula (=, +, -, @, tab, line break) gets an apostrophe before it. With
+    `table` each trial stands for the rows of this table of its. Returns the number of rows.
     """
     require_exportable(place)
     if table is not None:
@@ -223,17 +173,7 @@ def export_records(records: Records, place: str | Path, table: str | None = None
 def export_curves(trials: Sequence[Trial], place: str | Path) -> int:
     """Write one row per line of trials' metrics, as `export_records` writes records.
 
-    Args:
-        trials: Finished ones.
-        place: Path of the file.
-
-    Returns:
-        The number of rows.
-
-    Raises:
-        ConfigError: If the place is an address, or its ending is not one of .csv, .json, .parquet.
-        MachineError: If a package is missing that the form needs.
-        StoreError: If the file cannot be written.
+    Returns the number of rows.
     """
     require_exportable(place)
     path, lines, settings = Path(place), lines_of(trials), settings_of(trials)
@@ -246,12 +186,7 @@ def export_curves(trials: Sequence[Trial], place: str | Path) -> int:
 
 
 def require_exportable(place: str | Path) -> None:
-    """Refuse an unfit place before records are read.
-
-    Raises:
-        ConfigError: If it is an address, or its ending is not one of .csv, .json, .parquet.
-        MachineError: If the form needs a package that is missing.
-    """
+    """Refuse an unfit place before records are read."""
     if "://" in str(place):
         raise ConfigError("expected a file here, not an address: export it, then copy it there")
     form = Path(place).suffix

@@ -41,17 +41,11 @@ TENSORS, STATE, MANIFEST = "tensors.safetensors", "state.json", "manifest.json"
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The content of a checkpoint.
-
-    Attributes:
-        update: Number of updates done.
-        arrays: Tensors by flat name.
-        state: The rest, as plain JSON values.
-    """
+    """The content of a checkpoint."""
 
     update: int
-    arrays: Mapping[str, Shaped[np.ndarray, "..."]]
-    state: Mapping[str, Any]
+    arrays: Mapping[str, Shaped[np.ndarray, "..."]]  # tensors by flat name
+    state: Mapping[str, Any]  # the rest, as plain JSON values
 
 
 class CheckpointFolder:

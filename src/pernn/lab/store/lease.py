@@ -44,30 +44,20 @@ NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)
 
 @dataclass(frozen=True)
 class Holding:
-    """The content of a lease.
-
-    Attributes:
-        term: Its number; the newest counts.
-        owner: Random name of the holder.
-        host: Name of the host, for people.
-        process: Process id there.
-        boot_id: Start of that host's system, or its name: what a file lock reaches.
-        seconds: How long the file may stay as it is before the holder is taken for dead; 0 if not
-            known, then as long as the observer's own.
-        heartbeat: How often the holder has said that it lives.
-        released: Whether the holder has left.
-    """
+    """The content of a lease."""
 
     # Anything may stand in a file; what does is shown to people.
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(strict=True, extra="forbid")
 
-    term: int
-    owner: str = ""
+    term: int  # its number; the newest counts
+    owner: str = ""  # random name of the holder
     host: Annotated[str, AfterValidator(one_line)] = "an unknown host"
     process: int = 0
-    boot_id: str = ""
+    boot_id: str = ""  # start of that host's system, or its name: what a file lock reaches
+    # How long the file may stay as it is before the holder is taken for dead; 0 if not known, then
+    # as long as the observer's own.
     seconds: Annotated[float, Field(ge=SHORTEST_SECONDS, le=LONGEST_SECONDS)] = 0.0
-    heartbeat: int = 0
+    heartbeat: int = 0  # how often the holder has said that it lives
     released: bool = False
 
     @property

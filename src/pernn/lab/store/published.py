@@ -340,20 +340,13 @@ PLAN_ENDING = ".lock.json"
 
 
 class RegisteredClaim(Config):
-    """A claim as it was registered.
+    """A claim as it was registered."""
 
-    Attributes:
-        digest: Of its statement, its predicate and its choice.
-        statement: Its words.
-        measure: The column that decides it.
-        primary: Whether it is in the family of primary claims.
-        seen: Smallest effect seen with 80 % power, in standard deviations of the values per seed.
-    """
-
-    digest: str
+    digest: str  # of its statement, its predicate and its choice
     statement: str
-    measure: str
-    primary: bool
+    measure: str  # the column that decides it
+    primary: bool  # whether it is in the family of primary claims
+    # Smallest effect seen with 80 % power, in standard deviations of the values per seed.
     seen: float | None
 
 
@@ -370,25 +363,15 @@ class RegisteredSweep(Config):
 
 
 class Registration(Config):
-    """The content of a lock file.
-
-    Attributes:
-        title: The plan's.
-        date: When it was registered, in UTC, as trials have it in `environment.json`.
-        version: Version of pernn.
-        commit: That of a source checkout.
-        pilots: Seeds that were looked at before.
-        sweeps: What is to be run.
-        expectations: In the form of docs/evidence/expectations.json.
-    """
+    """The content of a lock file."""
 
     title: str
-    date: str
+    date: str  # when it was registered, in UTC, as trials have it in `environment.json`
     version: str | None
-    commit: str | None
-    pilots: tuple[int, ...]
+    commit: str | None  # that of a source checkout
+    pilots: tuple[int, ...]  # seeds that were looked at before
     sweeps: tuple[RegisteredSweep, ...]
-    expectations: tuple[dict[str, Any], ...]
+    expectations: tuple[dict[str, Any], ...]  # in the form of docs/evidence/expectations.json
 
     def to_json(self) -> bytes:
         """Return the file's content, whose checksum notices a change."""

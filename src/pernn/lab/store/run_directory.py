@@ -192,11 +192,7 @@ class RunDirectory:
             write_atomically(self.path / name, content, self._require_held)
 
     def write_spec(self, spec: Mapping[str, Any]) -> None:
-        """Write the spec, or check that the stored one is equal.
-
-        Raises:
-            CorruptError: If the one on disk was edited.
-        """
+        """Write the spec, or check that the stored one is equal."""
         if self.read_spec() is None:
             content = {"format": FORMAT, "fingerprint": self.fingerprint, "spec": spec}
             self._replace(SPEC, to_json(content))
@@ -204,9 +200,7 @@ class RunDirectory:
     def read_spec(self) -> dict[str, Any] | None:
         """Read the spec as plain values, or `None` before it began.
 
-        Raises:
-            VersionError: If a newer version wrote it.
-            CorruptError: If it is not the spec of this run: the fingerprint is its digest.
+        It is refused if its digest is not the fingerprint of this run.
         """
         path = self.path / SPEC
         values = read_json_if_any(path)
@@ -235,9 +229,6 @@ class RunDirectory:
         """Write one line of metrics at its place in the file.
 
         Two processes that take each other for dead then write the same bytes to the same places.
-
-        Raises:
-            CorruptError: If something else stands there, or less than this process wrote.
         """
         line = to_json(record, indent=None)
         with self._writing(), self._metrics() as (descriptor, end):
@@ -255,8 +246,7 @@ class RunDirectory:
     def restore_metrics(self, state: Mapping[str, Any]) -> str:
         """Go back to the metrics of a checkpoint, or to none.
 
-        Returns:
-            What was wrong with the file and is mended; empty if nothing was.
+        Returns what was wrong with the file and is mended; empty if nothing was.
         """
         path, wrong = self.path / METRICS, ""
         content = read_whole(path) if path.exists() else b""
@@ -436,17 +426,11 @@ def read_status(root: Path, run: str) -> RunStatus:
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress of a run.
+    """Progress of a run."""
 
-    Attributes:
-        update: Updates done, as far as its files say.
-        total: Updates of its training; 0 if unknown.
-        rate: Updates per second since it was started or resumed; `None` if unknown.
-    """
-
-    update: int
-    total: int
-    rate: float | None
+    update: int  # updates done, as far as its files say
+    total: int  # updates of its training; 0 if unknown
+    rate: float | None  # updates per second since it was started or resumed; `None` if unknown
 
     @property
     def seconds_left(self) -> float | None:
