@@ -253,8 +253,8 @@ class Registered:
     plan: Registration
     sweep: RegisteredSweep
     environments: Environments  # of the sweep's trials
-    # Whether these are the registered grid of a tuned setting, and what follows from it: `pernn run
-    # --tune`.
+    # Whether these are the registered grid of a tuned setting (`pernn run --tune`), and what
+    # follows from it.
     is_tuned: bool
 
 
