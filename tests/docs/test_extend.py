@@ -9,6 +9,7 @@ import tomllib
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -32,7 +33,6 @@ from pernn.lab.runs import load_model
 from pernn.lab.sweeps import run
 from pernn.lab.tasks import TASKS, Rule
 from pernn.models import AutoregressiveRNN, PositionEncodedRNN
-from test_config import Point
 from test_installation import install
 
 PAGE = Path(__file__).parents[2] / "docs" / "extend.md"
@@ -339,17 +339,22 @@ def test_targets_that_are_no_ids_are_named_with_their_rule(pasted, made, said):
 def test_a_registered_experiment_is_checked(pasted, monkeypatch):
     where = "pernn.lab.experiments.experiment.registered"
     experiment = pasted("experiment").EXPERIMENT
-    monkeypatch.setattr(where, lambda: {"binary_length": Point(experiment)})
+
+    def register(name, found):
+        point = Mock(**{"load.side_effect": [found]})  # what is an error is raised
+        monkeypatch.setattr(where, lambda: {name: point})
+
+    register("binary_length", experiment)
     assert find_experiment("binary_length") is experiment
     for found, complaint in (
         (ImportError("no module"), "cannot be imported: ImportError: no module"),
         (SyntaxError("invalid syntax"), "cannot be imported: SyntaxError: invalid syntax"),
         ({"name": "binary_length"}, "must be an Experiment called 'binary_length', got {"),
     ):
-        monkeypatch.setattr(where, lambda found=found: {"binary_length": Point(found)})
+        register("binary_length", found)
         with pytest.raises(ConfigError, match=complaint):
             find_experiment("binary_length")
-    monkeypatch.setattr(where, lambda: {"other": Point(experiment)})
+    register("other", experiment)
     with pytest.raises(
         ConfigError, match="must be an Experiment called 'other', got 'binary_length"
     ):
