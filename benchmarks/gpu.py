@@ -88,7 +88,7 @@ def time_updates(device: torch.device, core: str, vocab: int, precision: Precisi
     spec = make_spec(core, (*SHAPES[device.type], vocab), precision)
     ways = ["ours"] if core == "s4d" else ["ours", "layer"]
     on_gpu = device.type == "cuda"
-    return measure_one(spec, device, ways, torch.get_num_threads(), 7, memory=on_gpu)
+    return measure_one(spec, device, ways, torch.get_num_threads(), rounds=7, memory=on_gpu)
 
 
 def analysis(device: torch.device) -> Named:

@@ -53,7 +53,7 @@ def measure(kind: str, steps: int, batch: int, hidden: int, rounds: int) -> dict
             is_ours = takes_kernels(kind, inputs, ours.weight_hh_l0, steps=steps, batch=batch)
         layers = {"theirs": theirs, "ours": ours}
         runs = {name: run_once(layer, inputs, arriving, way) for name, layer in layers.items()}
-        times = time_in_turns(runs, rounds, time.process_time, 0.002)
+        times = time_in_turns(runs, rounds, time.process_time, block_seconds=0.002)
         ratio = min(times["theirs"]) / min(times["ours"])
         row[way] = f"{ratio:.2f} {'kernels' if is_ours else 'operator'}"
     return row

@@ -32,7 +32,7 @@ class Layer(nn.Module):
 class Stacked(Core):
     """Layers of one kind, each on the outputs of the one below.
 
-    The arguments are those of `S4D`.
+    The arguments are those of `MinGRU`.
     """
 
     def __init__(

@@ -23,11 +23,19 @@ LOGGER = logging.getLogger("pernn")
 VARIABLE = "PERNN_KERNELS"
 """Whether to use kernels: `auto` or `off`."""
 VARIABLES = (
-    "ATEN_CPU_CAPABILITY", "CUBLAS_WORKSPACE_CONFIG", "DNNL_DEFAULT_FPMATH_MODE",
-    "DNNL_MAX_CPU_ISA", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "NVIDIA_TF32_OVERRIDE",
-    "ONEDNN_DEFAULT_FPMATH_MODE", "ONEDNN_MAX_CPU_ISA", "PERNN_KERNELS", "PERNN_KERNELS_TARGET",
+    "ATEN_CPU_CAPABILITY",
+    "CUBLAS_WORKSPACE_CONFIG",
+    "DNNL_DEFAULT_FPMATH_MODE",
+    "DNNL_MAX_CPU_ISA",
+    "MKL_CBWR",
+    "MKL_ENABLE_INSTRUCTIONS",
+    "NVIDIA_TF32_OVERRIDE",
+    "ONEDNN_DEFAULT_FPMATH_MODE",
+    "ONEDNN_MAX_CPU_ISA",
+    "PERNN_KERNELS",
+    "PERNN_KERNELS_TARGET",
     "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
-)  # fmt: skip
+)
 """Environment variables that change the bits of results, of this package and of the libraries."""
 NAMES = {"AMX": "AMX", "AVX512": "AVX-512", "AVX2": "AVX2", "DEFAULT": "no vector extensions"}
 """What kernels and PyTorch call instructions → what users call them."""

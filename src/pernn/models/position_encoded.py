@@ -93,13 +93,12 @@ class PositionEncodedRNN(EncodedNetwork):
         # Without queries any row does: it is shown at no step.
         query_row = self.vocab_size if num_queries else 0
         shown: Tensor | None = tokens.t()
-        is_usual = _is_usual(self.embedding)
-        rows = self.repeat(self.embedding.weight) if is_usual else tokens
+        rows = self.repeat(self.embedding.weight) if _is_usual(self.embedding) else None
         # A program that is compiled or exported has one way for any number of tokens.
-        is_long = not torch.compiler.is_compiling() and len(rows) > tokens.numel()
-        if is_long or not is_usual:
+        compiles = torch.compiler.is_compiling()
+        if rows is None or (not compiles and len(rows) > tokens.numel()):
             ids = F.pad(tokens.t().flatten(), (0, int(num_queries > 0)), value=query_row)
-            rows = F.embedding(ids, rows) if is_usual else self.repeat(self.embedding(ids))
+            rows = self.repeat(self.embedding(ids)) if rows is None else F.embedding(ids, rows)
             shown, query_row = None, len(ids) - 1 if num_queries else 0
         encodings = self.project_encoding(input_time + num_queries, num_queries, position_offset)
         table = self.core.project(rows)

@@ -106,9 +106,12 @@ def show(
         pernn show sorting --sample 3 --set length=6
     """
     is_task = name in TASKS.names() or ":" in name
+    if sample is not None and not is_task:
+        kinds = ", ".join(TASKS.names())
+        raise ConfigError(f"--sample {sample}: {name} is no task; sequences are shown of {kinds}")
     if sample is not None or (is_task and name not in experiment_names()):
         if (scale, seeds, additions) != ("demo", None, None):
-            raise ConfigError("of a task there are --sample, --set and --json only")
+            raise ConfigError(f"{name} is a task: it takes --sample, --set and --json only")
         _show_task(name, sample or 1, overrides(assignments), as_json=as_json)
         return
     plan = plan_sweep(name, scale, grid_changes(assignments, seeds, additions))

@@ -50,15 +50,23 @@ class Side:
 
 @dataclass(frozen=True)
 class Pairs:
-    """The pairs of two sides."""
+    """The pairs of two sides.
 
-    # Settings in which the two sides differ, and the trials of a pair may.
+    Attributes:
+        differing: Settings in which the two sides differ, and the trials of a pair may.
+        columns: Settings that tell the cells apart.
+        cells: Values of these → seed → metric of A and of B.
+        num_unpaired: Trials of A and of B without a partner, or without the metric.
+        num_same: Trials that are on both sides, and in no pair.
+        num_diverged: Trials in pairs that diverged; they count as the worst.
+    """
+
     differing: tuple[str, ...]
-    columns: tuple[str, ...]  # settings that tell the cells apart
-    cells: Cells  # values of these → seed → metric of A and of B
-    num_unpaired: tuple[int, int]  # trials of A and of B without a partner, or without the metric
-    num_same: int  # trials that are on both sides, and in no pair
-    num_diverged: int  # trials in pairs that diverged; they count as the worst
+    columns: tuple[str, ...]
+    cells: Cells
+    num_unpaired: tuple[int, int]
+    num_same: int
+    num_diverged: int
 
     @property
     def naming(self) -> tuple[str, ...]:
@@ -175,14 +183,23 @@ CORE = "core.kind"
 
 @dataclass(frozen=True)
 class Compared:
-    """The differences of some pairs, tested."""
+    """The differences of some pairs, tested.
 
-    name: str  # the cell that they share, or that they are means over all cells
-    differences: Mapping[int, float]  # seed → A − B, in the metric's unit
-    means: tuple[float, float]  # mean of A and of B
-    interval: Interval  # Student's t interval of the mean difference
-    p_value: float  # of the sign-flip test of it
-    effect: Effect | None  # its size; `None` where all differences are equal, or there are only two
+    Attributes:
+        name: The cell that they share, or that they are means over all cells.
+        differences: Seed → A − B, in the metric's unit.
+        means: Mean of A and of B.
+        interval: Student's t interval of the mean difference.
+        p_value: Of the sign-flip test of it.
+        effect: Its size; `None` where all differences are equal, or there are only two.
+    """
+
+    name: str
+    differences: Mapping[int, float]
+    means: tuple[float, float]
+    interval: Interval
+    p_value: float
+    effect: Effect | None
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -197,20 +214,29 @@ class Compared:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two sides compared by a metric."""
+    """Two sides compared by a metric.
+
+    Attributes:
+        first: Name of the side A.
+        second: Name of the side B.
+        metric: What is compared.
+        pairs: What was paired.
+        cells: Each cell that has two pairs, in order.
+        overall: Each seed's mean over all cells; `None` if not two seeds have them all.
+        by_core: Likewise for each core that has several cells, if cores differ: these are tried at
+            different sizes, so that a mean over all of them is no number of anything.
+        notes: What a reader should know, a sentence each.
+        columns: Names of the table's columns, the third one that of what is compared.
+    """
 
     first: str
     second: str
     metric: str
     pairs: Pairs
-    cells: tuple[Compared, ...]  # each cell that has two pairs, in order
-    # Each seed's mean over all cells; `None` if not two seeds have them all.
+    cells: tuple[Compared, ...]
     overall: Compared | None
-    # Likewise for each core that has several cells, if cores differ: these are tried at different
-    # sizes, so that a mean over all of them is no number of anything.
     by_core: tuple[Compared, ...]
-    notes: tuple[str, ...]  # what a reader should know, a sentence each
-    # Names of the table's columns, the third one that of what is compared.
+    notes: tuple[str, ...]
     columns: tuple[str, ...] = COMPARED
 
     @property
@@ -362,9 +388,12 @@ MEANING = (
 
 @dataclass(frozen=True)
 class Sooner(Compared):
-    """The factors of some pairs, tested as log2."""
+    """The factors of some pairs, tested as log2.
 
-    # Trials of A and of B that never reached the level; they count at the last update.
+    Attributes:
+        num_never: Trials of A and of B that never reached the level; they count at the last update.
+    """
+
     num_never: tuple[int, int]
 
     @property

@@ -60,7 +60,7 @@ class Series:
 
     style: Mapping[str, Any]  # how matplotlib is to draw it
     label: str  # its name in the legend; empty if it is not listed
-    points: Mapping[Any, Mapping[Any, float]]  # Horizontal value → seed → value
+    points: Mapping[Any, Mapping[Any, float]]  # horizontal value → seed → value
     place: int = 0  # among the lines of the figure, which the page shows and hides by it
     never: Container[Any] = ()  # horizontal values at which some trials never arrive
 

@@ -38,12 +38,19 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean and where it may lie."""
+    """A mean and where it may lie.
 
-    estimate: float  # mean over the values, in their unit
-    low: float  # lower bound; NaN if one value gives none
-    high: float  # upper bound; NaN if one value gives none
-    method: str  # what made the bounds, or why there are none
+    Attributes:
+        estimate: Mean over the values, in their unit.
+        low: Lower bound; NaN if one value gives none.
+        high: Upper bound; NaN if one value gives none.
+        method: What made the bounds, or why there are none.
+    """
+
+    estimate: float
+    low: float
+    high: float
+    method: str
 
     @property
     def bounded(self) -> bool:
