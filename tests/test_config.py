@@ -57,6 +57,11 @@ def test_fingerprints_agree_exactly_when_specs_do(one, other):
     assert (one.fingerprint() == other.fingerprint()) == (one.dump() == other.dump())
 
 
+def test_a_config_is_frozen():
+    with pytest.raises(ValueError, match="frozen"):
+        Whole().seed = 2
+
+
 def test_the_fingerprint_is_the_same_in_another_process_and_forever():
     code = "from pernn.lab.cores import GRUConfig; print(GRUConfig(hidden_size=7).fingerprint())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -13,9 +13,9 @@ from pernn.models import VectorRNN
 
 def test_of_rows_and_tokens_the_fewer_are_projected():
     counts = [
-        len(build(vocab_size=k).prepare(draw(k, BATCH, TIME), QUERIES).table) for k in (11, 12)
+        len(build(vocab_size=k).prepare(draw(k, BATCH, TIME), QUERIES).table) for k in (11, 20)
     ]
-    # 11 + 1 rows for 12 tokens; with one more id every token, and the query.
+    # 11 + 1 rows for 12 tokens; of more ids every token, and the query.
     assert counts == [12, BATCH * TIME + 1]
 
 
