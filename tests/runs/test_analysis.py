@@ -7,7 +7,7 @@ import torch
 
 from command_line import call, succeed
 from pernn.errors import ConfigError, CorruptError, TrialError
-from pernn.lab.runs import execute, stages
+from pernn.lab.runs import execute, execution
 from pernn.lab.store import RunDirectory
 from pernn.lab.training import advance
 from runs.bits import contents, cut
@@ -116,7 +116,7 @@ def test_gradients_of_a_diverged_training_count_as_the_worst(tmp_path, monkeypat
             if state.update == 5:
                 raise TrialError("the loss became nan")
 
-    monkeypatch.setattr(stages, "advance", diverge)
+    monkeypatch.setattr(execution, "advance", diverge)
     with pytest.warns(UserWarning, match="diverged after update 5"):
         result = execute(SPEC, tmp_path, device="cpu").result
     assert result["diverged"] == {"update": 5, "reason": "the loss became nan"}

@@ -9,7 +9,7 @@ import torch
 
 from pernn.errors import ConfigError, CorruptError, MachineError, StoreError, VersionError
 from pernn.kernels import find_kernels, without_kernels
-from pernn.lab.runs import RunSpec, execute, stages
+from pernn.lab.runs import RunSpec, execute, execution
 from pernn.lab.runs.execution import least_bytes
 from pernn.lab.store import CheckpointFolder, RunDirectory, read_status
 from pernn.lab.training import advance
@@ -171,7 +171,7 @@ def test_no_checkpoint_holds_what_is_not_finite(tmp_path, monkeypatch, what):
                 places[what][0] = float("inf")
             yield event
 
-    monkeypatch.setattr(stages, "advance", damaged)
+    monkeypatch.setattr(execution, "advance", damaged)
     with pytest.warns(UserWarning, match="not finite after update 8"):
         execute(spec, tmp_path, device="cpu")
     directory = RunDirectory(tmp_path, spec.fingerprint())

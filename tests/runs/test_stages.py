@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pernn.errors import BusyError, ConfigError, CorruptError, TrialError
-from pernn.lab.runs import RunSpec, execute, stages
+from pernn.lab.runs import RunSpec, execute, execution
 from pernn.lab.store import RunDirectory
 from runs.bits import cut
 from tiny import tiny
@@ -86,7 +86,7 @@ def test_what_follows_on_a_diverged_pretraining_has_diverged_too(tmp_path, monke
     def diverge(*_):
         raise TrialError("the loss became nan")
 
-    monkeypatch.setattr(stages, "advance", diverge)
+    monkeypatch.setattr(execution, "advance", diverge)
     said: list[str] = []
     result = execute(SPEC, tmp_path, device="cpu", on_warning=said.append).result
     assert [line.partition(": ")[2] for line in said] == [

@@ -195,7 +195,7 @@ def measure(spec: RunSpec, device: str, threads: int) -> tuple[list[float], int]
     import torch
 
     from pernn.kernels import find_kernels
-    from pernn.lab.training import TrainState, Updated, advance, choose_device, computing, now
+    from pernn.lab.training import TrainState, advance, choose_device, computing, now
 
     from .analysis import analyse
     from .building import build, build_task
@@ -218,7 +218,7 @@ def measure(spec: RunSpec, device: str, threads: int) -> tuple[list[float], int]
     state = TrainState.fresh(trial.model, trial.preset, spec.training.optimizer)
     with computing(spec.training.precision, chosen):
         for event in advance(state, trial.stream, spec.training, trial.preset, chosen):
-            moments += [now(chosen)] if isinstance(event, Updated) else []
+            moments += [now(chosen)] if event.kind == "update" else []
             if len(moments) > MOST_UPDATES or moments[-1] - moments[0] > ENOUGH_SECONDS:
                 break
     # The first update sets everything up; of a very slow one there are no others.
