@@ -250,10 +250,11 @@ def _measure_descent(
         numbers = {"loss": mean, "signal": signal, "noise": noise, "noise_scale": scale}
         tables = measure_stability(model, ())
         similar = by_disturbants(tables[TABLE])
-        rows = {"disturbants": [*similar], "similarity": [*similar.values()]}
-        beside = {name: [one] * len(similar) for name, one in numbers.items()}
         tables[NOISE] = {name: [one] for name, one in numbers.items()}
-        return tables | (_repeat({LEVELS: rows | beside}, levels) if levels else {})
+        rows: dict[str, list[Any]]
+        rows = {"disturbants": [*similar], "similarity": [*similar.values()]}
+        rows |= {name: one * len(similar) for name, one in tables[NOISE].items()}
+        return tables | (_repeat({LEVELS: rows}, levels) if levels else {})
 
     return measure
 
