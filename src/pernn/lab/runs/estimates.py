@@ -22,7 +22,7 @@ ALL_SECONDS = 30.0
 ENOUGH_SECONDS, MOST_UPDATES = 1.0, 60
 """Of one kind; its first update, which sets everything up, does not count."""
 ADVICE = {"disk": "choose another --results, free some", "memory": "use fewer --jobs"}
-DECIDING = {"batch_size", "precision", "optimizer", "frozen_embedding"}
+DECIDING = "batch_size", "precision", "optimizer", "frozen_embedding"
 """Options of training that decide the time of an update."""
 
 
@@ -115,12 +115,11 @@ def estimate(
         except Exception:  # noqa: BLE001, S112 the trial itself will say what is wrong
             continue
         found[kind] = np.array([*np.quantile(taken, (0.25, 0.75)), size])
-    lows, highs, sizes = np.array([*found.values()] or [(0.0, 0.0, 0.0)]).T
+    lows, highs, sizes = np.array([*found.values()] or [np.zeros(3)]).T
     # What was not measured may be like any other.
     unknown, total = np.array([lows.min(), highs.max(), 0]), np.zeros(3)
     for run, stage in stages.items():
-        count = stage.num_analysed if stage.analysis else stage.training.iterations
-        undone = max(0, count - read_update(root, run))
+        undone = max(0, stage.num_own_updates - read_update(root, run))
         # What a training keeps is what an analysis reads.
         total += found.get(kinds[run], unknown) * (undone, undone, len(stage.analysed_updates))
     low, high, kept = (total * (1 + to_come / max(1, len(specs)))).tolist()
@@ -141,7 +140,7 @@ def estimate(
 
 def _kind(spec: RunSpec) -> str:
     """Name what decides the time of an update."""
-    training = spec.training.model_dump(include=DECIDING)
+    training = {name: getattr(spec.training, name) for name in DECIDING}
     return str(spec.dump() | {"training": training, "pretraining": None, "seed": 0})
 
 
