@@ -115,8 +115,22 @@ def nearest_checkpoints(
     return found
 
 
+def choose_checkpoints(spec: RunSpec, first: RunSpec, root: Path) -> Mapping[int, Sequence[float]]:
+    """Map the checkpoints that are measured to the levels that they stand for."""
+    config, every = spec.analysis, dict.fromkeys(spec.analysed_updates, ())
+    if config is None or isinstance(config, StabilityAnalysis):
+        return every
+    lines = RunDirectory(root, first.fingerprint()).metrics()
+    nearest = nearest_checkpoints(config.levels, first.training, lines)
+    return nearest if isinstance(config, AnatomyAnalysis) else {**every, **nearest}
+
+
 def analyse(
-    spec: RunSpec, first: RunSpec, root: Path, updates: Sequence[int], device: torch.device
+    spec: RunSpec,
+    first: RunSpec,
+    root: Path,
+    levels: Mapping[int, Sequence[float]],
+    device: torch.device,
 ) -> Iterator[Line]:
     """Measure some checkpoints of a training run, one line each.
 
@@ -124,7 +138,7 @@ def analyse(
         spec: What is to be measured.
         first: The training run.
         root: Results directory of both.
-        updates: Which checkpoints; 0 for the network before the training.
+        levels: Which checkpoints, 0 for the network before the training, and what they stand for.
         device: Where it is computed.
 
     Yields:
@@ -138,11 +152,8 @@ def analyse(
     if config is None or not isinstance(task, SyntheticTask) or task.network == "vector":
         raise ConfigError(f"checkpoints are measured on tokens, not on {first.task.kind}")
     directory = RunDirectory(root, first.fingerprint())
-    levels: Mapping[int, Sequence[float]] = {}
-    if not isinstance(config, StabilityAnalysis):
-        levels = nearest_checkpoints(config.levels, first.training, directory.metrics())
     # With one thread for each, the numbers do not depend on how many there are.
-    num_workers = min(len(updates), torch.get_num_threads()) if device.type == "cpu" else 1
+    num_workers = min(len(levels), torch.get_num_threads()) if device.type == "cpu" else 1
     budget = MEMORY_BUDGET[device.type] // max(1, num_workers)
     if isinstance(config, AnatomyAnalysis):
         measure = measure_anatomy(config, task, spec.seed, device)
@@ -155,13 +166,13 @@ def analyse(
         model, folder = deepcopy(untrained), directory.checkpoints
         if update:
             restore_weights(model, folder.load(update).arrays, folder.path)
-        return {"update": update, "kind": KIND, **measure(model, levels.get(update, ()))}
+        return {"update": update, "kind": KIND, **measure(model, levels[update])}
 
     pool = ThreadPoolExecutor(max(1, num_workers), "checkpoint", _begin_thread)
     try:
         # Drawn by one thread, too.
         untrained: Any = pool.submit(build_stage, first, root, device).result().model
-        yield from pool.map(measure_one, updates)
+        yield from pool.map(measure_one, levels)
     finally:
         # If nobody wants more of them, those that were not begun are left out.
         pool.shutdown(cancel_futures=True)
@@ -202,8 +213,8 @@ def analyse_run(
     torch.set_num_threads(threads)
     chosen = choose_device(device)
     with computing("fp32", chosen):
-        lines = watch(analyse(spec, first, root, updates, chosen), len(updates))
-        return tabulate(list(lines), first.training.iterations)
+        lines = analyse(spec, first, root, dict.fromkeys(updates, ()), chosen)
+        return tabulate(watch(lines, len(updates)), first.training.iterations)
 
 
 def _measure_stability(
@@ -347,7 +358,7 @@ def _repeat(tables: Tables, levels: Sequence[float]) -> Tables:
     return found
 
 
-def tabulate(lines: Sequence[Mapping[str, Any]], last: int) -> dict[str, dict[str, list[Any]]]:
+def tabulate(lines: Iterable[Mapping[str, Any]], last: int) -> dict[str, dict[str, list[Any]]]:
     """Stack the tables of all checkpoints, each row with its update."""
     tables: dict[str, dict[str, list[Any]]] = {}
     for line in sorted(lines, key=lambda line: line["update"]):

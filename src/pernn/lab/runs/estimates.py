@@ -172,7 +172,7 @@ def measure(spec: RunSpec, device: str, threads: int) -> tuple[list[float], int]
     moments = [now(chosen)]
     if spec.analysis is not None:
         with computing("fp32", chosen):
-            list(analyse(spec, alone, Path(), [0], chosen))
+            list(analyse(spec, alone, Path(), {0: ()}, chosen))
         return [now(chosen) - moments[0]], 0
     trial = build(alone, chosen, task)
     state = TrainState.fresh(trial.model, trial.preset, spec.training.optimizer)

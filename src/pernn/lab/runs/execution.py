@@ -30,11 +30,11 @@ from pernn.lab.training import (
     find_usual,
 )
 
-from .analysis import Line, analyse, find_lead, nearest_checkpoints, summarise, tabulate, worst
-from .building import build_stage, build_task, read_divergence
+from .analysis import Line, analyse, choose_checkpoints, find_lead, summarise, tabulate, worst
+from .building import build_stage, build_task
 from .environment import changed_parts, describe_start
 from .sinks import Log
-from .spec import AnatomyAnalysis, DescentAnalysis, RunSpec, StabilityAnalysis
+from .spec import DescentAnalysis, RunSpec, StabilityAnalysis
 
 WORD, INDEX = 4, 8
 """Bytes of a number and of an id."""
@@ -100,12 +100,14 @@ def execute(
     chosen = choose_device(device)
     task = build_task(spec, chosen)
     check_memory(spec, task, chosen)
-    first = spec.first_stage()
-    if first is not None:
+    earlier: Mapping[str, Any] = {}
+    if (first := spec.first_stage()) is not None:
         how: dict[str, Any] = {"device": device, "threads": threads, "expired": expired}
         how |= {"on_update": on_update, "on_warning": on_warning}
-        if execute(first, root, **how).state == "stopped":
-            return Outcome("stopped", None)
+        end = execute(first, root, **how)
+        if end.result is None:
+            return end
+        earlier = end.result
     with directory.locked(expired.get(directory.fingerprint, "")):
         # While this process waited for the lock, its holder may have finished.
         result = directory.read_result()
@@ -116,7 +118,7 @@ def execute(
         torch.set_num_threads(started["threads"] if started else threads)
         with _as_begun(started, directory, chosen) if started else nullcontext():
             stage = AnalysisRun if spec.analysis else TrainingRun
-            run = stage(spec, task, directory, root, chosen, on_warning)
+            run = stage(spec, task, directory, root, chosen, on_warning, earlier)
             run.begin(started)
             with closing(run):
                 return run.carry_on(on_update)
@@ -168,6 +170,7 @@ class Stage(ABC):
         root: Results directory.
         device: Where it is computed.
         on_warning: Called with a line about what was mended.
+        earlier: Result of the stage before; empty if there is none.
     """
 
     spec: RunSpec
@@ -176,6 +179,7 @@ class Stage(ABC):
     root: Path
     device: torch.device
     on_warning: Callable[[str], None]
+    earlier: Mapping[str, Any]
 
     @property
     @abstractmethod
@@ -235,8 +239,7 @@ class Stage(ABC):
 
     def carry_on(self, on_update: OnUpdate) -> Outcome:
         """Do what is left, and write the result."""
-        directory, first = self.directory, self.spec.first_stage()
-        before = 0 if first is None else first.num_updates
+        directory, before = self.directory, self.spec.num_updates - self.spec.num_own_updates
         begun, resumed = time.perf_counter(), self.update
         precision = "fp32" if self.spec.analysis else self.spec.training.precision
         with computing(precision, self.device):
@@ -302,9 +305,7 @@ class TrainingRun(Stage):
 
     def updates(self) -> Iterator[int]:
         """Train, and write metrics and checkpoints when due."""
-        first = self.spec.first_stage()
-        lost = None if first is None else read_divergence(first, self.root)
-        if lost is not None:
+        if lost := self.earlier.get("diverged"):
             raise TrialError(f"its pretraining diverged: {lost['reason']}")
         trial, config = self.trial, self.spec.training
         for event in advance(self.state, trial.stream, config, trial.preset, self.device):
@@ -425,18 +426,8 @@ class AnalysisRun(Stage):
 
     def __post_init__(self) -> None:
         self.training = self.spec.first_stage() or self.spec
-        directory = RunDirectory(self.root, self.training.fingerprint())
-        trained = directory.read_result()
-        if trained is None:
-            raise CorruptError(
-                f"{self.root}: the training run {directory.fingerprint} has no result"
-            )
-        self.trained = trained
+        self.levels = choose_checkpoints(self.spec, self.training, self.root)
         self.lines = {line["update"]: line for line in self.directory.read_metrics()}
-        self.chosen: Sequence[int] = self.spec.analysed_updates
-        if isinstance(self.spec.analysis, AnatomyAnalysis):
-            levels, config = self.spec.analysis.levels, self.training.training
-            self.chosen = sorted(nearest_checkpoints(levels, config, directory.metrics()))
 
     @property
     def update(self) -> int:
@@ -445,30 +436,30 @@ class AnalysisRun(Stage):
 
     def updates(self) -> Iterator[int]:
         """Measure the other checkpoints, the worst values after a divergence."""
-        lost = self.trained.get("diverged")
-        kept = [one for one in self.chosen if not lost or one < lost["update"]]
-        left = [update for update in kept if update not in self.lines]
+        lost = self.earlier.get("diverged")
+        kept = [one for one in sorted(self.levels) if not lost or one < lost["update"]]
+        left = {update: self.levels[update] for update in kept if update not in self.lines}
         for line in analyse(self.spec, self.training, self.root, left, self.device):
             self.directory.append_metrics(sealed(line))
             self.lines[line["update"]] = line
             yield len(self.lines)
         if isinstance(self.spec.analysis, StabilityAnalysis):
-            for update in sorted({*self.chosen} - {*kept}):
+            for update in self.levels.keys() - {*kept}:
                 self.lines[update] = worst(self.lines[0], update)
 
     def finish(self) -> dict[str, Any]:
         """Put the tables of all checkpoints beside what the training came to."""
-        last, trained = self.training.training.iterations, self.trained
+        last, trained = self.training.training.iterations, self.earlier
         kept = {"num_parameters", "weights_sha256", "diverged"} & trained.keys()
         metrics = {**trained["metrics"], **summarise(self.lines.get(last, {}))}
         if isinstance(self.spec.analysis, DescentAnalysis):
-            found = find_lead(self.lines[update] for update in sorted(self.lines))
+            found = find_lead(line for _, line in sorted(self.lines.items()))
             metrics |= {} if found is None else {"lead": found}
         return {
             **{key: trained[key] for key in sorted(kept)},
             "fingerprint": self.directory.fingerprint,
             "metrics": metrics,
-            "tables": {**trained["tables"], **tabulate(list(self.lines.values()), last)},
+            "tables": {**trained["tables"], **tabulate(self.lines.values(), last)},
         }
 
 
