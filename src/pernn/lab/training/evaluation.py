@@ -63,10 +63,7 @@ def decode(
 
 
 def evaluate(
-    model: LinearOutput,
-    stream: BatchStream,
-    device: torch.device,
-    precision: Precision = "fp32",
+    model: LinearOutput, stream: BatchStream, device: torch.device, precision: Precision = "fp32"
 ) -> Measurement:
     """Measure loss and the task's metrics on held-out sequences.
 
@@ -100,19 +97,18 @@ def _measure(
     stream: BatchStream, predictions: Predictions, own_predictions: Predictions | None
 ) -> Measurement:
     """Combine what is measured with the truth and, if there are any, with own outputs."""
-    found = stream.measure(predictions)
-    metrics = {"loss": _mean(predictions), **found.metrics}
+    found = _with_loss(stream, predictions)
     if own_predictions is None:
-        return Measurement(metrics, found.tables)
-    own = stream.measure(own_predictions)
-    own_metrics = {"loss": _mean(own_predictions), **own.metrics}
-    table = {name: [own_metrics[name], value] for name, value in metrics.items()}
+        return found
+    own = _with_loss(stream, own_predictions)
+    table = {name: [own.metrics[name], value] for name, value in found.metrics.items()}
     by_feedback: Table = {"feedback": ["own output", "truth"], **table}
-    return Measurement(own_metrics, {**own.tables, "by_feedback": by_feedback})
+    return Measurement(own.metrics, {**own.tables, "by_feedback": by_feedback})
 
 
-def _mean(predictions: Predictions) -> float:
-    return float(np.nanmean(predictions.losses))
+def _with_loss(stream: BatchStream, predictions: Predictions) -> Measurement:
+    found, loss = stream.measure(predictions), float(np.nanmean(predictions.losses))
+    return Measurement({"loss": loss, **found.metrics}, found.tables)
 
 
 def _answer(
