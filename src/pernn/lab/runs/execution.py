@@ -299,7 +299,6 @@ class TrainingRun(Stage):
         if mended:
             directory.note("metrics restored", reason=mended)
             self.on_warning(f"metrics restored from the newest checkpoint: {mended}")
-        self.saved = self.update
         directory.checkpoints.prune(self.spec.training.keep_interval)
         self.log = Log(self.spec, directory, self.root, self.on_warning)
 
@@ -319,13 +318,12 @@ class TrainingRun(Stage):
                 self.log.write(line)
 
     def save(self) -> None:
-        """Save the state if it is new and finite.
+        """Save the state if it is finite.
 
         Whether a run has diverged is found out at the same updates whatever stopped it before.
         """
-        if self.update > self.saved:
-            with suppress(TrialError):
-                self._write_checkpoint()
+        with suppress(TrialError):
+            self._write_checkpoint()
 
     def _write_checkpoint(self) -> None:
         """Write a checkpoint, which never contains NaN or infinity: the last good one stays."""

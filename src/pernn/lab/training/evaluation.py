@@ -114,17 +114,13 @@ def _with_loss(stream: BatchStream, predictions: Predictions) -> Measurement:
 def _answer(
     ask: Ask, width: int, batch: Batch, device: torch.device, precision: Precision
 ) -> Predictions:
-    said = np.empty_like(batch.targets)
+    said = np.full_like(batch.targets, UNSCORED)
     cost = np.full(batch.targets.shape[:2], np.nan)
-    if batch.targets.dtype == np.int64:
-        said.fill(UNSCORED)
     for rows, steps in _chunks(batch, width):
         surplus = batch.targets.shape[1] - steps
         tokens = batch.tokens[rows, : batch.tokens.shape[1] - surplus]
         expected = batch.targets[rows, :steps]
         mask = find_scored(expected)
-        if mask is None:
-            mask = np.ones(expected.shape[:2], dtype=bool)
         scored = tuple(torch.from_numpy(axis).to(device) for axis in np.nonzero(mask))
         targets = torch.from_numpy(expected[mask]).to(device)
         found = []
