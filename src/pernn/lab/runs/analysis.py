@@ -115,28 +115,24 @@ def nearest_checkpoints(
     return found
 
 
-def choose_checkpoints(spec: RunSpec, first: RunSpec, root: Path) -> Mapping[int, Sequence[float]]:
+def choose_checkpoints(spec: RunSpec, root: Path) -> Mapping[int, Sequence[float]]:
     """Map the checkpoints that are measured to the levels that they stand for."""
     config, every = spec.analysis, dict.fromkeys(spec.analysed_updates, ())
     if config is None or isinstance(config, StabilityAnalysis):
         return every
+    first = spec.first_stage() or spec
     lines = RunDirectory(root, first.fingerprint()).metrics()
-    nearest = nearest_checkpoints(config.levels, first.training, lines)
+    nearest = nearest_checkpoints(config.levels, spec.training, lines)
     return nearest if isinstance(config, AnatomyAnalysis) else {**every, **nearest}
 
 
 def analyse(
-    spec: RunSpec,
-    first: RunSpec,
-    root: Path,
-    levels: Mapping[int, Sequence[float]],
-    device: torch.device,
+    spec: RunSpec, root: Path, levels: Mapping[int, Sequence[float]], device: torch.device
 ) -> Iterator[Line]:
     """Measure some checkpoints of a training run, one line each.
 
     Args:
-        spec: What is to be measured.
-        first: The training run.
+        spec: What is to be measured, of the training that is its first stage.
         root: Results directory of both.
         levels: Which checkpoints, 0 for the network before the training, and what they stand for.
         device: Where it is computed.
@@ -148,9 +144,9 @@ def analyse(
         ConfigError: If the task has no such pairs of sequences.
         CorruptError: If a checkpoint is missing or damaged.
     """
-    config, task = spec.analysis, first.build_task()
+    config, first, task = spec.analysis, spec.first_stage() or spec, spec.build_task()
     if config is None or not isinstance(task, SyntheticTask) or task.network == "vector":
-        raise ConfigError(f"checkpoints are measured on tokens, not on {first.task.kind}")
+        raise ConfigError(f"checkpoints are measured on tokens, not on {spec.task.kind}")
     directory = RunDirectory(root, first.fingerprint())
     # With one thread for each, the numbers do not depend on how many there are.
     num_workers = min(len(levels), torch.get_num_threads()) if device.type == "cpu" else 1
@@ -158,7 +154,7 @@ def analyse(
     if isinstance(config, AnatomyAnalysis):
         measure = measure_anatomy(config, task, spec.seed, device)
     elif isinstance(config, DescentAnalysis):
-        measure = _measure_descent(config, task, first, device, budget)
+        measure = _measure_descent(config, task, spec, device, budget)
     else:
         measure = _measure_stability(config, task, spec.seed, budget)
 
@@ -213,7 +209,7 @@ def analyse_run(
     torch.set_num_threads(threads)
     chosen = choose_device(device)
     with computing("fp32", chosen):
-        lines = analyse(spec, first, root, dict.fromkeys(updates, ()), chosen)
+        lines = analyse(spec, root, dict.fromkeys(updates, ()), chosen)
         return tabulate(watch(lines, len(updates)), first.training.iterations)
 
 
@@ -237,14 +233,14 @@ def _measure_stability(
 
 
 def _measure_descent(
-    config: DescentAnalysis, task: SyntheticTask, first: RunSpec, device: torch.device, budget: int
+    config: DescentAnalysis, task: SyntheticTask, spec: RunSpec, device: torch.device, budget: int
 ) -> Measure:
     """Return what measures loss and gradients of networks with the same batches."""
-    size = first.training.batch_size
-    inputs = _draw(task, first.seed, config.num_batches * size)
+    size = spec.training.batch_size
+    inputs = _draw(task, spec.seed, config.num_batches * size)
     batches = [task.batch(inputs[start : start + size]) for start in range(0, len(inputs), size)]
     stability = StabilityAnalysis(num_per_condition=config.num_per_condition)
-    measure_stability = _measure_stability(stability, task, first.seed, budget)
+    measure_stability = _measure_stability(stability, task, spec.seed, budget)
 
     def measure(model: PositionEncodedRNN, levels: Sequence[float]) -> Tables:
         weights = [one for one in model.parameters() if one.requires_grad]

@@ -163,7 +163,7 @@ def measure(spec: RunSpec, device: str, threads: int) -> tuple[list[float], int]
 
     chosen = choose_device(device)
     torch.set_num_threads(threads)
-    alone = spec.model_copy(update={"pretraining": None, "analysis": None})
+    alone = spec.model_copy(update={"pretraining": None})
     task = build_task(alone, chosen)
     check_memory(alone, task, chosen)
     if chosen.type == "cpu":
@@ -172,7 +172,7 @@ def measure(spec: RunSpec, device: str, threads: int) -> tuple[list[float], int]
     moments = [now(chosen)]
     if spec.analysis is not None:
         with computing("fp32", chosen):
-            list(analyse(spec, alone, Path(), {0: ()}, chosen))
+            list(analyse(alone, Path(), {0: ()}, chosen))
         return [now(chosen) - moments[0]], 0
     trial = build(alone, chosen, task)
     state = TrainState.fresh(trial.model, trial.preset, spec.training.optimizer)

@@ -423,8 +423,7 @@ class AnalysisRun(Stage):
     """
 
     def __post_init__(self) -> None:
-        self.training = self.spec.first_stage() or self.spec
-        self.levels = choose_checkpoints(self.spec, self.training, self.root)
+        self.levels = choose_checkpoints(self.spec, self.root)
         self.lines = {line["update"]: line for line in self.directory.read_metrics()}
 
     @property
@@ -437,7 +436,7 @@ class AnalysisRun(Stage):
         lost = self.earlier.get("diverged")
         kept = [one for one in sorted(self.levels) if not lost or one < lost["update"]]
         left = {update: self.levels[update] for update in kept if update not in self.lines}
-        for line in analyse(self.spec, self.training, self.root, left, self.device):
+        for line in analyse(self.spec, self.root, left, self.device):
             self.directory.append_metrics(sealed(line))
             self.lines[line["update"]] = line
             yield len(self.lines)
@@ -447,7 +446,7 @@ class AnalysisRun(Stage):
 
     def finish(self) -> dict[str, Any]:
         """Put the tables of all checkpoints beside what the training came to."""
-        last, trained = self.training.training.iterations, self.earlier
+        last, trained = self.spec.training.iterations, self.earlier
         kept = {"num_parameters", "weights_sha256", "diverged"} & trained.keys()
         metrics = {**trained["metrics"], **summarise(self.lines.get(last, {}))}
         if isinstance(self.spec.analysis, DescentAnalysis):
