@@ -281,11 +281,11 @@ def measure_anatomy(
         )
     inputs = _draw(task, seed, config.num_sequences)
     batch, length = task.batch(inputs), inputs.shape[1]
-    (seed_word,) = RandomStream(seed, task.name, Split.ANALYSIS).words(0, 1, lane=1).tolist()
+    noise_seed = int(RandomStream(seed, task.name, Split.ANALYSIS).words(0, 1, lane=1)[0] >> 1)
 
     def measure(model: PositionEncodedRNN, levels: Sequence[float]) -> Tables:
         found = _sort_errors(model, task, batch, device)
-        generator = torch.Generator().manual_seed(seed_word >> 1)
+        generator = torch.Generator().manual_seed(noise_seed)
         shares = np.repeat(config.noise, NOISE_DRAWS).tolist()
         noisy = (perturb(model, share, generator) for share in shares)
         drawn = [_sort_errors(one, task, batch, device).accuracy for one in noisy]
@@ -381,14 +381,12 @@ def find_lead(lines: Iterable[Mapping[str, Any]]) -> float | None:
 
     Without classes of tokens it is that of all pairs; the untrained network is left out.
     """
-    series = []
-    for line in lines:
-        found = by_disturbants(line[TABLE])
-        if line["update"]:
-            series.append((found.get("Rare", found.get(ALL)), line[NOISE]["loss"][0]))
-    if len(series) < 4:
+    trained = [line for line in lines if line["update"]]
+    if len(trained) < 4:
         return None
-    value = lead(*np.array(series).T)
+    found = [by_disturbants(line[TABLE]) for line in trained]
+    similarities = np.array([one.get("Rare", one.get(ALL)) for one in found])
+    value = lead(similarities, np.array([line[NOISE]["loss"][0] for line in trained]))
     return None if math.isnan(value) else value
 
 
