@@ -157,9 +157,9 @@ def build_stage(spec: RunSpec, root: Path, device: torch.device, task: Task | No
         CorruptError: If the pretraining's last checkpoint is not there.
     """
     first = spec.first_stage()
-    if first is None or read_divergence(first, root) is not None:
+    directory = RunDirectory(root, (first or spec).fingerprint())
+    if first is None or (directory.read_result() or {}).get("diverged"):
         return build(spec, device, task)
-    directory = RunDirectory(root, first.fingerprint())
     checkpoint, _ = directory.checkpoints.load_latest()
     if checkpoint is None or checkpoint.update != first.training.iterations:
         raise CorruptError(
@@ -174,12 +174,6 @@ def build_stage(spec: RunSpec, root: Path, device: torch.device, task: Task | No
     task = task or build_task(spec, device)
     extend_vocabulary(model, task.vocab_size, _generator(spec, "extension"))
     return Trial(model, task.stream(spec.seed), trial.preset)
-
-
-def read_divergence(spec: RunSpec, root: Path) -> Mapping[str, Any] | None:
-    """Return a finished run's divergence, update and reason, or `None`."""
-    result = RunDirectory(root, spec.fingerprint()).read_result()
-    return None if result is None else result.get("diverged")
 
 
 def read_run(path: Path) -> tuple[RunSpec, Path]:

@@ -250,16 +250,17 @@ class Stage(ABC):
                         directory.note("stopped", update=self.update)
                         return Outcome("stopped", None)
                 result, event = self.finish(), "finished"
+                seconds = time.perf_counter() - begun
+                details: Line = {"updates": self.update - resumed, "seconds": seconds}
             except TrialError as error:
                 result, event = self.diverge(str(error)), "diverged"
+                details = result["diverged"]
                 self.on_warning(
                     f"diverged after update {self.update} and counts as the worst: {error}"
                 )
-        details: Line = {"updates": self.update - resumed, "seconds": time.perf_counter() - begun}
         # A kill may have come between the last checkpoint and this, and nobody comes here again.
         directory.checkpoints.prune(self.spec.training.keep_interval)
         directory.write_result(result)
-        details = details if event == "finished" else result["diverged"]
         directory.note(event, **{"update": self.update, **details})
         return Outcome("finished", result)
 

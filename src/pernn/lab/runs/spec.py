@@ -185,14 +185,10 @@ class RunSpec(Config):
         following: dict[str, Any] = {}
         if new is not None and self.embedding_size == old:
             following["embedding_size"] = new
-        kind = assignments.get("encoding.kind", self.encoding.kind)
-        if (
-            new is not None
-            and getattr(self.encoding, "size", None) == old
-            and getattr(self.encoding, "frequencies", None) is None
-            and isinstance(kind, str)
-        ):
-            keys = {} if "encoding" in assignments else ENCODINGS.find(kind).model_fields
+        code, kind = self.encoding, assignments.get("encoding.kind", self.encoding.kind)
+        follows = getattr(code, "size", None) == old and getattr(code, "frequencies", None) is None
+        if new is not None and follows and isinstance(kind, str) and "encoding" not in assignments:
+            keys = ENCODINGS.find(kind).model_fields
             following |= {"encoding.size": new} if "size" in keys else {}
         frequencies = assignments.get("encoding.frequencies")
         if isinstance(frequencies, list | tuple):
