@@ -22,7 +22,7 @@ from turns import call_apart
 
 from pernn.kernels import describe_arithmetic, set_variables
 from pernn.lab.runs import RunSpec, Trial, build
-from pernn.lab.training import Measured, TrainState, Updated, advance, computing, evaluate
+from pernn.lab.training import TrainState, advance, computing, evaluate
 
 ROOT = Path(__file__).parents[1]
 NUMERICAL = ("kernels", "cores", "encodings", "models", "training", "analysis", "runs", "metrics")
@@ -118,9 +118,9 @@ def train(
     """Train up to an update; return the losses on the way."""
     found = []
     for event in advance(state, trial.stream, spec.training, trial.preset, device):
-        if isinstance(event, Measured) and event.kind == "train":
+        if event.kind == "train":
             found.append(event.values["loss"])
-        if isinstance(event, Updated) and event.update == last:
+        if (event.kind, event.update) == ("update", last):
             break
     return found
 

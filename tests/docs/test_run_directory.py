@@ -43,7 +43,7 @@ def results(tmp_path_factory):
     environment = run.read_environment()
     run.write_environment({**environment, "processor": "another"})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runs.stages, "advance", diverge)
+        patch.setattr(runs.execution, "advance", diverge)
         with pytest.warns(UserWarning, match="diverged after update 0"):
             execute(LOST, root, device="cpu")
     with pytest.warns(UserWarning, match="damaged checkpoint set aside"):

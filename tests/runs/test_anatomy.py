@@ -11,7 +11,7 @@ from command_line import call, succeed
 from pernn.analysis import gradient_noise, input_gradients, lead, log_slope
 from pernn.errors import ConfigError
 from pernn.lab.runs import RunSpec, execute, load_model
-from pernn.lab.runs.analysis import FEWER, Anatomy, nearest_checkpoints
+from pernn.lab.runs.analysis import FEWER, measure_anatomy, nearest_checkpoints
 from pernn.lab.store import RunDirectory
 from pernn.lab.training import TrainingConfig
 from pernn.randomness import RandomStream, Split
@@ -109,17 +109,20 @@ def test_a_result_has_a_table_of_each_kind_of_error(tmp_path):
 def test_numbers_are_those_of_the_library(tmp_path):
     execute(TRAINING, tmp_path, device="cpu")
     model = load_model(RunDirectory(tmp_path, TRAINING.fingerprint()).path)
-    anatomy = Anatomy(SPEC.analysis, TRAINING.build_task(), TRAINING.seed, torch.device("cpu"))
-    tables = anatomy.tables(model)
-    few = torch.from_numpy(anatomy.inputs[: 200 // FEWER])
+    task = TRAINING.build_task()
+    words = RandomStream(TRAINING.seed, task.name, Split.ANALYSIS).words(0, 200 * 3)
+    inputs = task.draw(words.reshape(200, 3))
+    measure = measure_anatomy(SPEC.analysis, task, TRAINING.seed, torch.device("cpu"))
+    tables = measure(model, [0.5])
+    few = torch.from_numpy(inputs[: 200 // FEWER])
     with torch.no_grad():
         answers = model(few, 3).argmax(2).numpy()
         gates = model.project(few, 3)[:, :3]
     slope = log_slope(input_gradients(model.core, gates, 8)).mean().item()
     assert tables["anatomy"]["gradient_slope"] == [pytest.approx(slope)]
-    whole = model(torch.from_numpy(anatomy.inputs), 3).argmax(2).numpy()
+    whole = model(torch.from_numpy(inputs), 3).argmax(2).numpy()
     assert (whole[: len(answers)] == answers).all()
-    right = (whole == anatomy.inputs[:, ::-1]).mean()
+    right = (whole == inputs[:, ::-1]).mean()
     assert tables["anatomy"]["accuracy"] == [pytest.approx(right)]
     # The last token is read from the state that has just read it, the first of three less well.
     assert tables["tokens"]["read"][0] == 1.0

@@ -54,7 +54,7 @@ def test_the_time_is_that_of_the_updates(tmp_path, monkeypatch):
 def test_updates_that_are_done_and_trials_to_come_count(tmp_path, monkeypatch):
     monkeypatch.setattr(estimates, "measure", lambda *_: ([1.0], 1_000))
     whole = estimate([SPEC], tmp_path, **HERE)
-    more = estimate([SPEC], tmp_path, **HERE, num_to_come=9)
+    more = estimate([SPEC], tmp_path, **HERE, to_come=9)
     assert more.hours == pytest.approx([10 * hours for hours in whole.hours])
     assert more.disk - 1_000 == 10 * (whole.disk - 1_000)
     assert "for at least 10 trials" in more.describe()

@@ -2,14 +2,14 @@
 
 import math
 from functools import partial
-from shutil import copytree
 
 import pytest
 import torch
 
 from pernn.errors import ConfigError, CorruptError, MachineError, StoreError, VersionError
 from pernn.kernels import find_kernels, without_kernels
-from pernn.lab.runs import RunSpec, execute, stages
+from pernn.lab.runs import RunSpec, execute, execution
+from pernn.lab.runs.building import build_stage
 from pernn.lab.runs.execution import least_bytes
 from pernn.lab.store import CheckpointFolder, RunDirectory, read_status
 from pernn.lab.training import advance
@@ -108,29 +108,16 @@ def test_a_missing_device_leaves_nothing_behind(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_diverged_trial_is_a_result(tmp_path):
-    wild = SPEC.override(
-        {
-            "training.learning_rate": 1e3,
-            "preset": "as-written",
-            "training.warmup_updates": 0,
-            "core.kind": "elman",
-            "core.hidden_size": 8,
-        }
-    )
-    # Rates this large saturate the units rather than overflow; damage a weight instead.
-    execute(wild, tmp_path, device="cpu", on_update=lambda n: n != 1)
-    directory = RunDirectory(tmp_path, wild.fingerprint())
-    checkpoint = directory.checkpoints.load(1)
-    arrays = {name: array.copy() for name, array in checkpoint.arrays.items()}
-    arrays["model.output_layer.bias"][:] = float("nan")
-    directory.checkpoints.set_aside(1)
-    directory.checkpoints.save(type(checkpoint)(1, arrays, checkpoint.state))
-    execute(wild, tmp_path / "other", device="cpu", on_update=lambda n: n != 1)
-    copytree(tmp_path / "runs", tmp_path / "other" / "runs", dirs_exist_ok=True)
+def test_a_diverged_trial_is_a_result(tmp_path, monkeypatch):
+    def spoilt(*words):
+        trial = build_stage(*words)
+        trial.model.output_layer.bias.data.fill_(math.nan)
+        return trial
+
+    monkeypatch.setattr(execution, "build_stage", spoilt)
     with pytest.warns(UserWarning, match="diverged after update 3 and counts as the worst"):
-        outcome = execute(wild, tmp_path, device="cpu")
-    assert outcome.state == "finished"
+        assert execute(SPEC, tmp_path, device="cpu").state == "finished"
+    directory = RunDirectory(tmp_path, RUN)
     assert directory.read_journal()[-1]["event"] == "diverged"
     result = directory.read_result()
     assert result["diverged"]["update"] == 3
@@ -142,16 +129,16 @@ def test_a_diverged_trial_is_a_result(tmp_path):
     curve = result["tables"]["by_update"]
     assert (curve["update"], curve["percent"]) == ([7, 14, 20], [35, 70, 100])
     assert curve["token_accuracy"] == [0.0] * 3
-    record = gather(tmp_path, [wild.fingerprint()])[0].row()
+    record = gather(tmp_path, [RUN])[0].row()
     assert (record["diverged"], record["token_accuracy"]) == (3, 0.0)
-    status = read_status(tmp_path, wild.fingerprint())
+    status = read_status(tmp_path, RUN)
     assert (status.state, status.reason[:10]) == ("finished", "diverged: ")
-    assert execute(wild, tmp_path, device="cpu").is_new is False
+    assert execute(SPEC, tmp_path, device="cpu").is_new is False
     # Wherever it is stopped meanwhile, the same is found at the same update.
-    execute(wild, tmp_path / "other", device="cpu", on_update=lambda n: n != 2)
+    execute(SPEC, tmp_path / "other", device="cpu", on_update=lambda n: n != 2)
     with pytest.warns(UserWarning, match="diverged after update 3"):
-        execute(wild, tmp_path / "other", device="cpu")
-    assert RunDirectory(tmp_path / "other", wild.fingerprint()).read_result() == result
+        execute(SPEC, tmp_path / "other", device="cpu")
+    assert RunDirectory(tmp_path / "other", RUN).read_result() == result
 
 
 @pytest.mark.parametrize("what", ["weight", "moment", "loss"])
@@ -171,7 +158,7 @@ def test_no_checkpoint_holds_what_is_not_finite(tmp_path, monkeypatch, what):
                 places[what][0] = float("inf")
             yield event
 
-    monkeypatch.setattr(stages, "advance", damaged)
+    monkeypatch.setattr(execution, "advance", damaged)
     with pytest.warns(UserWarning, match="not finite after update 8"):
         execute(spec, tmp_path, device="cpu")
     directory = RunDirectory(tmp_path, spec.fingerprint())

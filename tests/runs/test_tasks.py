@@ -5,7 +5,6 @@ import json
 import pytest
 import torch
 
-from pernn.errors import ConfigError
 from pernn.lab.runs import RunSpec, build, execute
 from pernn.lab.store import RunDirectory
 from pernn.lab.tasks import TASKS
@@ -64,32 +63,16 @@ def test_vectors_leave_their_distribution(tmp_path):
     assert abs(metrics["loss"] + metrics["cosine_similarity"] - 1) < 1e-6
 
 
-def test_a_masked_code_needs_queries():
-    with pytest.raises(ConfigError, match="task autoregressive has none"):
-        tiny("autoregressive").override({"encoding.masked": "output"})
-    assert tiny("infinite_vocabulary").override({"encoding.masked": "output"})
-
-
 def test_every_evaluation_has_the_training_loss_since_the_one_before(tmp_path):
     spec = tiny("reverse_ordering")
-    execute(spec, tmp_path, device="cpu")
-    directory = RunDirectory(tmp_path, spec.fingerprint())
-    logged = {
-        line["update"]: line["loss"] for line in directory.read_metrics() if line["kind"] == "train"
-    }
+    curve = execute(spec, tmp_path, device="cpu").result["tables"]["by_update"]
+    lines = RunDirectory(tmp_path, spec.fingerprint()).read_metrics()
+    logged = {line["update"]: line["loss"] for line in lines if line["kind"] == "train"}
     assert list(logged) == [3, 6, 9, 12]
-    result = directory.read_result()
-    curve = result["tables"]["by_update"]
     assert curve["update"] == [5, 10, 12]
     # A line is the mean of the updates since the line before; it counts where it is written.
-    assert curve["train_loss"] == pytest.approx(
-        [logged[3], (logged[6] + logged[9]) / 2, logged[12]]
-    )
+    expected = [logged[3], (logged[6] + logged[9]) / 2, logged[12]]
+    assert curve["train_loss"] == pytest.approx(expected)
     sparse = spec.override({"training.log_interval": 10})
-    execute(sparse, tmp_path, device="cpu")
-    rare = RunDirectory(tmp_path, sparse.fingerprint()).read_result()
-    assert [value is None for value in rare["tables"]["by_update"]["train_loss"]] == [
-        True,
-        False,
-        False,
-    ]
+    curve = execute(sparse, tmp_path, device="cpu").result["tables"]["by_update"]
+    assert [value is None for value in curve["train_loss"]] == [True, False, False]

@@ -56,6 +56,8 @@ from .options import (
     where,
 )
 
+LONG_HOURS = 24.0
+"""Work of more than this is begun only if somebody says so."""
 OneTrial = Annotated[Launch, "threads", "device", "time_limit", "oversubscribe", "log_to"]
 
 
@@ -329,12 +331,12 @@ def _check(
         jobs=launch.jobs_here,
         threads=launch.threads,
         device=launch.device,
-        num_to_come=more,
+        to_come=more,
     )
     say(f"Needs {found.describe()}")
     found.check()
     limited = launch.time_limit is not None or launch.max_trials is not None
-    if launch.yes or limited or not found.is_long or found.hours is None:
+    if launch.yes or limited or found.hours is None or found.hours[0] <= LONG_HOURS:
         return
     time = f"at least {show_time(3600 * found.hours[0])}"
     if not sys.stdin.isatty():

@@ -35,7 +35,11 @@ if TYPE_CHECKING:
         peak_memory as peak_memory,
     )
     from .estimates import estimate as estimate
-    from .execution import Outcome as Outcome, execute as execute
+    from .execution import (
+        Outcome as Outcome,
+        execute as execute,
+        weights_digest as weights_digest,
+    )
     from .pruning import (
         Leftovers as Leftovers,
         delete_leftovers as delete_leftovers,
@@ -47,6 +51,5 @@ if TYPE_CHECKING:
         SINKS_VARIABLE as SINKS_VARIABLE,
         choose_sinks as choose_sinks,
     )
-    from .stages import weights_digest as weights_digest
 
 __getattr__ = exports(__name__)

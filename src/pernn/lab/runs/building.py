@@ -1,7 +1,6 @@
 """Spec → live objects: the one file that knows every part."""
 
 import random
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,8 +27,6 @@ from pernn.models import (
 from pernn.randomness import RandomStream, Split
 
 from .spec import RunSpec
-
-_LOCK = threading.RLock()  # Checkpoints are analysed by threads, each of which builds a network.
 
 
 @dataclass(frozen=True)
@@ -72,27 +69,19 @@ def build(spec: RunSpec, device: torch.device, task: Task | None = None) -> Tria
         generator = _generator(spec, "encoding")
         encoding = spec.encoding.build(task.num_steps, preset.layout, generator)
         _check_prefix(encoding, task.num_steps)
-    network = task.network
+    width, network = spec.embedding_size, task.network
     # The phases' vectors are as wide as a token's.
-    more = {"autoregressive": spec.embedding_size, "coded": getattr(task, "code_size", 0)}
-    phase_size = more.get(network, 0)
-    joined_size = encoding.joined_size(spec.embedding_size) + phase_size
+    phase_sizes = {"autoregressive": width, "coded": getattr(task, "code_size", 0)}
+    phase_size = phase_sizes.get(network, 0)
     with seeded_globals(spec, "core", device):
+        joined_size = encoding.joined_size(width) + phase_size
         core = spec.core.build(joined_size, _generator(spec, "core"))
-    parts = task.vocab_size, core, encoding
-    width, embedding = spec.embedding_size, _generator(spec, "embedding")
-    model: PositionEncodedRNN | VectorRNN
-    if network == "vector":
-        model = VectorRNN(*parts, embedding_size=width, generator=embedding)
-    else:
-        kinds = {"autoregressive": AutoregressiveRNN, "coded": CodedRNN}
-        model = kinds.get(network, PositionEncodedRNN)(
-            *parts,
-            embedding_size=width,
-            num_extra_rows=len(task.extra_rows),
-            phase_size=phase_size,
-            generator=embedding,
-        )
+    parts = {"embedding_size": width, "generator": _generator(spec, "embedding")}
+    if network != "vector":
+        parts |= {"num_extra_rows": len(task.extra_rows), "phase_size": phase_size}
+    kinds = {"autoregressive": AutoregressiveRNN, "coded": CodedRNN, "vector": VectorRNN}
+    kind: Any = kinds.get(network, PositionEncodedRNN)
+    model: PositionEncodedRNN | VectorRNN = kind(task.vocab_size, core, encoding, **parts)
     if isinstance(model, AutoregressiveRNN):
         model.reset_phase(_generator(spec, "phase"))
     model.reset_output_layer(_generator(spec, "readout"))
@@ -132,20 +121,19 @@ def seeded_globals(spec: RunSpec, part: str, device: torch.device) -> Iterator[N
     on_cuda = torch.cuda.is_initialized()
     # It is others who use NumPy's legacy generator.
     legacy = np.random
-    with _LOCK:
-        before = random.getstate(), legacy.get_state()
-        devices = range(torch.cuda.device_count()) if on_cuda else ()
-        try:
-            with torch.random.fork_rng(devices):
-                torch.default_generator.manual_seed(word)
-                if on_cuda:
-                    torch.cuda.manual_seed_all(word)
-                legacy.seed(word % 2**32)
-                random.seed(word)
-                yield
-        finally:
-            random.setstate(before[0])
-            legacy.set_state(before[1])
+    before = random.getstate(), legacy.get_state()
+    devices = range(torch.cuda.device_count()) if on_cuda else ()
+    try:
+        with torch.random.fork_rng(devices):
+            torch.default_generator.manual_seed(word)
+            if on_cuda:
+                torch.cuda.manual_seed_all(word)
+            legacy.seed(word % 2**32)
+            random.seed(word)
+            yield
+    finally:
+        random.setstate(before[0])
+        legacy.set_state(before[1])
 
 
 def restore_weights(
@@ -169,9 +157,9 @@ def build_stage(spec: RunSpec, root: Path, device: torch.device, task: Task | No
         CorruptError: If the pretraining's last checkpoint is not there.
     """
     first = spec.first_stage()
-    if first is None or read_divergence(first, root) is not None:
+    directory = RunDirectory(root, (first or spec).fingerprint())
+    if first is None or (directory.read_result() or {}).get("diverged"):
         return build(spec, device, task)
-    directory = RunDirectory(root, first.fingerprint())
     checkpoint, _ = directory.checkpoints.load_latest()
     if checkpoint is None or checkpoint.update != first.training.iterations:
         raise CorruptError(
@@ -186,12 +174,6 @@ def build_stage(spec: RunSpec, root: Path, device: torch.device, task: Task | No
     task = task or build_task(spec, device)
     extend_vocabulary(model, task.vocab_size, _generator(spec, "extension"))
     return Trial(model, task.stream(spec.seed), trial.preset)
-
-
-def read_divergence(spec: RunSpec, root: Path) -> Mapping[str, Any] | None:
-    """Return a finished run's divergence, update and reason, or `None`."""
-    result = RunDirectory(root, spec.fingerprint()).read_result()
-    return None if result is None else result.get("diverged")
 
 
 def read_run(path: Path) -> tuple[RunSpec, Path]:

@@ -1,10 +1,9 @@
 """Estimates of trials' time and memory, from a few updates."""
 
-import json
 import math
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,8 +21,9 @@ ALL_SECONDS = 30.0
 """No further kind is begun after this time; the others tell the range."""
 ENOUGH_SECONDS, MOST_UPDATES = 1.0, 60
 """Of one kind; its first update, which sets everything up, does not count."""
-LONG_HOURS = 24.0
-"""Work of more than this is begun only if somebody says so."""
+ADVICE = {"disk": "choose another --results, free some", "memory": "use fewer --jobs"}
+DECIDING = "batch_size", "precision", "optimizer", "frozen_embedding"
+"""Options of training that decide the time of an update."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,7 @@ class Estimate:
         memory: Bytes of those that run at a time.
         free_disk: Bytes that are free where results go.
         free_memory: Bytes that are free for this process and its children.
-        num_trials: Number of trials.
-        num_to_come: Further ones, which are taken to be like these and count in time and disk.
+        at_least: Number of trials, if further ones are to come, which count in time and disk.
     """
 
     hours: tuple[float, float] | None
@@ -49,8 +48,7 @@ class Estimate:
     memory: int
     free_disk: int
     free_memory: int
-    num_trials: int = 0
-    num_to_come: int = 0
+    at_least: int | None = None
 
     def describe(self) -> str:
         """Return the estimate as half a sentence."""
@@ -60,17 +58,11 @@ class Estimate:
         span = low if low == high else f"{low} to {high.removeprefix('about ')}"
         is_part = self.num_measured < self.num_kinds
         some = f" ({self.num_measured} of {self.num_kinds} kinds measured)" if is_part else ""
-        total = self.num_trials + self.num_to_come
-        more = f" for at least {total} trials" if self.num_to_come else ""
+        more = f" for at least {self.at_least} trials" if self.at_least else ""
         return (
             f"{span}{more}{some}, {decimal(self.disk)} of disk ({decimal(self.free_disk)} free), "
             f"{decimal(self.memory)} of memory ({decimal(self.free_memory)} free)"
         )
-
-    @property
-    def is_long(self) -> bool:
-        """True if it is more than a day's work."""
-        return self.hours is not None and self.hours[0] > LONG_HOURS
 
     def check(self) -> None:
         """Refuse what does not fit.
@@ -78,10 +70,8 @@ class Estimate:
         Raises:
             MachineError: If disk or memory do not suffice.
         """
-        for what, needed, free, advice in (
-            ("disk", self.disk, self.free_disk, "choose another --results, free some"),
-            ("memory", self.memory, self.free_memory, "use fewer --jobs"),
-        ):
+        for what, advice in ADVICE.items():
+            needed, free = getattr(self, what), getattr(self, f"free_{what}")
             if needed > free:
                 raise MachineError(
                     f"needs about {decimal(needed)} of {what} and {decimal(free)} are free: "
@@ -90,13 +80,7 @@ class Estimate:
 
 
 def estimate(
-    specs: Sequence[RunSpec],
-    root: Path,
-    *,
-    jobs: int,
-    threads: int,
-    device: str,
-    num_to_come: int = 0,
+    specs: Sequence[RunSpec], root: Path, *, jobs: int, threads: int, device: str, to_come: int = 0
 ) -> Estimate:
     """Estimate what trials will take on this machine.
 
@@ -109,7 +93,7 @@ def estimate(
         jobs: Trials at a time.
         threads: CPU threads of each.
         device: As for `execute`.
-        num_to_come: How many more like them will follow, at least.
+        to_come: How many more like them will follow, at least.
 
     Raises:
         MachineError: If the device is missing, or a trial cannot fit into the memory.
@@ -118,70 +102,46 @@ def estimate(
     kinds = {run: _kind(stage) for run, stage in stages.items()}
     examples = {kinds[run]: stage for run, stage in stages.items()}
     # The smallest and the largest first: they tell the range of what there is no time for.
-    ordered = sorted(examples, key=lambda kind: _size(examples[kind]))
-    found: dict[str, tuple[list[float], int]] = {}
+    left = sorted(examples, key=lambda kind: _size(examples[kind]), reverse=True)
+    found: dict[str, np.ndarray] = {}
     until = time.monotonic() + ALL_SECONDS
-    for turn in range(len(ordered)):
-        kind = ordered.pop(-1 if turn % 2 else 0)
+    while left and (not found or time.monotonic() <= until):
+        kind = left.pop()
+        left.reverse()
         try:
-            found[kind] = measure(examples[kind], device, threads)
+            taken, size = measure(examples[kind], device, threads)
         except MachineError:
             raise
         except Exception:  # noqa: BLE001, S112 the trial itself will say what is wrong
             continue
-        if time.monotonic() > until:
-            break
+        found[kind] = np.array([*np.quantile(taken, (0.25, 0.75)), size])
+    lows, highs, sizes = np.array([*found.values()] or [np.zeros(3)]).T
+    # What was not measured may be like any other.
+    unknown, total = np.array([lows.min(), highs.max(), 0]), np.zeros(3)
+    for run, stage in stages.items():
+        undone = max(0, stage.num_own_updates - read_update(root, run))
+        # What a training keeps is what an analysis reads.
+        total += found.get(kinds[run], unknown) * (undone, undone, len(stage.analysed_updates))
+    low, high, kept = (total * (1 + to_come / max(1, len(specs)))).tolist()
     num_slots = min(jobs, len(stages))
-    mine = {run: found[kind] for run, kind in kinds.items() if kind in found}
-    # What a training keeps is what an analysis reads; one more is there while it is written.
-    kept = [size * len(stages[run].analysed_updates) for run, (_, size) in mine.items()]
-    writing = num_slots * max((size for _, size in mine.values()), default=0)
     place = next(one for one in (root.absolute(), *root.absolute().parents) if one.exists())
-    done = {run: read_update(root, run) for run in stages}
-    hours, all_in_all = _hours(stages, mine, done, num_slots), 1.0
-    if specs:
-        all_in_all += num_to_come / len(specs)
     return Estimate(
-        hours=hours and (hours[0] * all_in_all, hours[1] * all_in_all),
+        hours=(low / num_slots / 3600, high / num_slots / 3600) if found else None,
         num_kinds=len(examples),
         num_measured=len(found),
-        disk=round(sum(kept) * all_in_all) + writing,
+        # One more of each that runs is there while it is written.
+        disk=round(kept + num_slots * sizes.max()),
         memory=num_slots * peak_memory(),
         free_disk=shutil.disk_usage(place).free,
         free_memory=measure_free_memory(),
-        num_trials=len(specs),
-        num_to_come=num_to_come,
+        at_least=len(specs) + to_come if to_come else None,
     )
-
-
-def _hours(
-    stages: Mapping[str, RunSpec],
-    mine: Mapping[str, tuple[Sequence[float], int]],
-    done: Mapping[str, int],
-    num_slots: int,
-) -> tuple[float, float] | None:
-    """Add up the quartiles of the updates' times; what was not measured may be like any other."""
-    if not mine:
-        return None
-    quartiles = {run: np.quantile(taken, (0.25, 0.75)) for run, (taken, _) in mine.items()}
-    lows, highs = np.array([*quartiles.values()]).T
-    seconds = np.zeros(2)
-    for run, spec in stages.items():
-        is_trained = spec.analysis is None
-        count = spec.training.iterations if is_trained else spec.num_analysed
-        seconds += max(0, count - done[run]) * quartiles.get(
-            run, np.array([lows.min(), highs.max()])
-        )
-    low, high = (seconds / num_slots / 3600).tolist()
-    return low, high
 
 
 def _kind(spec: RunSpec) -> str:
     """Name what decides the time of an update."""
-    deciding = ("batch_size", "precision", "optimizer", "frozen_embedding")
-    training = {name: getattr(spec.training, name) for name in deciding}
-    shape = spec.dump() | {"training": training, "pretraining": None, "seed": 0}
-    return json.dumps(shape, sort_keys=True)
+    training = {name: getattr(spec.training, name) for name in DECIDING}
+    return str(spec.dump() | {"training": training, "pretraining": None, "seed": 0})
 
 
 def _size(spec: RunSpec) -> float:
@@ -195,7 +155,7 @@ def measure(spec: RunSpec, device: str, threads: int) -> tuple[list[float], int]
     import torch
 
     from pernn.kernels import find_kernels
-    from pernn.lab.training import TrainState, Updated, advance, choose_device, computing, now
+    from pernn.lab.training import TrainState, advance, choose_device, computing, now
 
     from .analysis import analyse
     from .building import build, build_task
@@ -203,7 +163,7 @@ def measure(spec: RunSpec, device: str, threads: int) -> tuple[list[float], int]
 
     chosen = choose_device(device)
     torch.set_num_threads(threads)
-    alone = spec.model_copy(update={"pretraining": None, "analysis": None})
+    alone = spec.model_copy(update={"pretraining": None})
     task = build_task(alone, chosen)
     check_memory(alone, task, chosen)
     if chosen.type == "cpu":
@@ -212,13 +172,13 @@ def measure(spec: RunSpec, device: str, threads: int) -> tuple[list[float], int]
     moments = [now(chosen)]
     if spec.analysis is not None:
         with computing("fp32", chosen):
-            list(analyse(spec, alone, Path(), [0], chosen))
+            list(analyse(alone, Path(), {0: ()}, chosen))
         return [now(chosen) - moments[0]], 0
     trial = build(alone, chosen, task)
     state = TrainState.fresh(trial.model, trial.preset, spec.training.optimizer)
     with computing(spec.training.precision, chosen):
         for event in advance(state, trial.stream, spec.training, trial.preset, chosen):
-            moments += [now(chosen)] if isinstance(event, Updated) else []
+            moments += [now(chosen)] * (event.kind == "update")
             if len(moments) > MOST_UPDATES or moments[-1] - moments[0] > ENOUGH_SECONDS:
                 break
     # The first update sets everything up; of a very slow one there are no others.

@@ -1,27 +1,40 @@
 """Bring a run to its end: new, resumed or already finished."""
 
+import hashlib
+import math
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, nullcontext
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
+import numpy as np
 import torch
+from jaxtyping import Shaped
 
 from pernn.errors import CorruptError, MachineError, StoreError, TrialError
 from pernn.kernels import describe_kernels, find_kernels, whole_updates, without_kernels
-from pernn.lab.interfaces import Task
-from pernn.lab.store import RunDirectory, physical_memory
-from pernn.lab.training import choose_device, computing
+from pernn.lab.interfaces import Measurement, Task
+from pernn.lab.store import Checkpoint, RunDirectory, physical_memory, sealed
+from pernn.lab.training import (
+    TrainState,
+    advance,
+    choose_device,
+    computing,
+    evaluate,
+    evaluate_diverged,
+    find_usual,
+)
 
-from .analysis import AnalysisRun
-from .building import build_task
+from .analysis import Line, analyse, choose_checkpoints, find_lead, summarise, tabulate, worst
+from .building import build_stage, build_task
 from .environment import changed_parts, describe_start
-from .spec import RunSpec
-from .stages import Stage, TrainingRun
+from .sinks import Log
+from .spec import DescentAnalysis, RunSpec, StabilityAnalysis
 
 WORD, INDEX = 4, 8
 """Bytes of a number and of an id."""
@@ -87,12 +100,14 @@ def execute(
     chosen = choose_device(device)
     task = build_task(spec, chosen)
     check_memory(spec, task, chosen)
-    first = spec.first_stage()
-    if first is not None:
+    earlier: Mapping[str, Any] = {}
+    if (first := spec.first_stage()) is not None:
         how: dict[str, Any] = {"device": device, "threads": threads, "expired": expired}
         how |= {"on_update": on_update, "on_warning": on_warning}
-        if execute(first, root, **how).state == "stopped":
-            return Outcome("stopped", None)
+        end = execute(first, root, **how)
+        if end.result is None:
+            return end
+        earlier = end.result
     with directory.locked(expired.get(directory.fingerprint, "")):
         # While this process waited for the lock, its holder may have finished.
         result = directory.read_result()
@@ -100,65 +115,13 @@ def execute(
             return Outcome("finished", result, is_new=False)
         directory.write_spec(spec.dump())
         started = read_start(directory)
-        torch.set_num_threads(threads if started is None else started["threads"])
-        with _as_begun(started, directory, chosen):
+        torch.set_num_threads(started["threads"] if started else threads)
+        with _as_begun(started, directory, chosen) if started else nullcontext():
             stage = AnalysisRun if spec.analysis else TrainingRun
-            run = stage(spec, task, directory, root, chosen, on_warning)
-            _restore(run, started)
+            run = stage(spec, task, directory, root, chosen, on_warning, earlier)
+            run.begin(started)
             with closing(run):
-                return _carry_on(run, on_update)
-
-
-def _carry_on(run: Stage, on_update: OnUpdate) -> Outcome:
-    """Go through the updates of a run that is restored, and write its result."""
-    directory, before = run.directory, run.spec.num_updates - run.num_updates
-    begun, resumed = time.perf_counter(), run.update
-    with computing(run.precision, run.device):
-        try:
-            for update in run.updates():
-                if not on_update(before + update):
-                    run.save()
-                    directory.note("stopped", update=run.update)
-                    return Outcome("stopped", None)
-            result, event = run.finish(), "finished"
-        except TrialError as error:
-            result, event = run.diverge(str(error)), "diverged"
-            run.on_warning(f"diverged after update {run.update} and counts as the worst: {error}")
-    seconds, count = time.perf_counter() - begun, run.update - resumed
-    # A kill may have come between the last checkpoint and this, and nobody comes here again.
-    directory.checkpoints.prune(run.spec.training.keep_interval)
-    directory.write_result(result)
-    details = {"updates": count, "seconds": seconds} if event == "finished" else result["diverged"]
-    directory.note(event, **{"update": run.update, **details})
-    return Outcome("finished", result)
-
-
-def _restore(run: Stage, started: Mapping[str, Any] | None) -> None:
-    """Go back to what a run has saved, or to the beginning; write down what it runs on."""
-    directory = run.directory
-    environment = describe_start(run.spec, run.device) | run.environment()
-    if started is not None:
-        before, data = (values.get("data_sha256") for values in (started, environment))
-        if before != data:
-            raise StoreError(
-                f"{directory.path}: this run began on data with SHA-256 {before}, now it is "
-                f"{data}: bring the old data back, or delete the directory to begin again"
-            )
-    run.restore()
-    if run.update or directory.read_metrics():
-        for change in changed_parts({directory.fingerprint: run.spec}, run.root):
-            run.on_warning(change)
-    else:
-        # Only the date of an earlier start is kept: no restart may make a plan the older one.
-        date = environment["date"] if started is None else started.get("date", "")
-        directory.write_environment({**environment, "date": date})
-    changed = {
-        key: [started.get(key), value]
-        for key, value in environment.items()
-        if started is not None and key != "date" and started.get(key) != value
-    }
-    event = "started" if started is None else "resumed"
-    directory.note(event, update=run.update, **({"changed": changed} if changed else {}))
+                return run.carry_on(on_update)
 
 
 def read_start(directory: RunDirectory) -> Mapping[str, Any] | None:
@@ -176,12 +139,9 @@ def read_start(directory: RunDirectory) -> Mapping[str, Any] | None:
 
 @contextmanager
 def _as_begun(
-    started: Mapping[str, Any] | None, directory: RunDirectory, device: torch.device
+    started: Mapping[str, Any], directory: RunDirectory, device: torch.device
 ) -> Iterator[None]:
     """Compute as the run began, whose sums are ordered so; refuse where that cannot be had."""
-    if started is None:
-        yield
-        return
     before = started["device"].partition(":")[0]
     if before != device.type:
         raise MachineError(
@@ -197,6 +157,308 @@ def _as_begun(
     arithmetic = without_kernels() if kernels.startswith("torch") else nullcontext()
     with whole_updates(enabled=started.get("updates") == "whole"), arithmetic:
         yield
+
+
+@dataclass
+class Stage(ABC):
+    """A stage under way, in a directory that this process holds.
+
+    Attributes:
+        spec: What is run.
+        task: Its task.
+        directory: Where it is written.
+        root: Results directory.
+        device: Where it is computed.
+        on_warning: Called with a line about what was mended.
+        earlier: Result of the stage before; empty if there is none.
+    """
+
+    spec: RunSpec
+    task: Task
+    directory: RunDirectory
+    root: Path
+    device: torch.device
+    on_warning: Callable[[str], None]
+    earlier: Mapping[str, Any]
+
+    @property
+    @abstractmethod
+    def update(self) -> int:
+        """Updates of the training that it stands at."""
+
+    def environment(self) -> dict[str, Any]:
+        """Return what `environment.json` says of it alone."""
+        return {}
+
+    def restore(self) -> None:  # noqa: B027  by default it was built where it stands
+        """Go back to what is saved, or to the beginning."""
+
+    @abstractmethod
+    def updates(self) -> Iterator[int]:
+        """Do what is left, and yield the count after each update."""
+
+    @abstractmethod
+    def finish(self) -> dict[str, Any]:
+        """Return the content of `result.json`."""
+
+    def diverge(self, reason: str) -> dict[str, Any]:
+        """Return the content of `result.json` of a stage whose numbers went wrong."""
+        raise TrialError(reason)
+
+    def save(self) -> None:  # noqa: B027  by default everything is saved at once
+        """Save where it stands."""
+
+    def close(self) -> None:  # noqa: B027  by default nothing is open
+        """End what it has opened."""
+
+    def begin(self, started: Mapping[str, Any] | None) -> None:
+        """Restore it, and write down what it runs on."""
+        directory = self.directory
+        environment = describe_start(self.spec, self.device) | self.environment()
+        known = environment if started is None else started
+        before, data = (values.get("data_sha256") for values in (known, environment))
+        if before != data:
+            raise StoreError(
+                f"{directory.path}: this run began on data with SHA-256 {before}, now it is "
+                f"{data}: bring the old data back, or delete the directory to begin again"
+            )
+        self.restore()
+        if self.update or directory.read_metrics():
+            for change in changed_parts({directory.fingerprint: self.spec}, self.root):
+                self.on_warning(change)
+        else:
+            # Only the date of an earlier start is kept: no restart may make a plan the older one.
+            directory.write_environment({**environment, "date": known.get("date", "")})
+        changed = {
+            key: [known.get(key), value]
+            for key, value in environment.items()
+            if key != "date" and known.get(key) != value
+        }
+        event = "started" if started is None else "resumed"
+        directory.note(event, update=self.update, **({"changed": changed} if changed else {}))
+
+    def carry_on(self, on_update: OnUpdate) -> Outcome:
+        """Do what is left, and write the result."""
+        directory, before = self.directory, self.spec.num_updates - self.spec.num_own_updates
+        begun, resumed = time.perf_counter(), self.update
+        precision = "fp32" if self.spec.analysis else self.spec.training.precision
+        with computing(precision, self.device):
+            try:
+                for update in self.updates():
+                    if not on_update(before + update):
+                        self.save()
+                        directory.note("stopped", update=self.update)
+                        return Outcome("stopped", None)
+                result, event = self.finish(), "finished"
+                seconds = time.perf_counter() - begun
+                details: Line = {"updates": self.update - resumed, "seconds": seconds}
+            except TrialError as error:
+                result, event = self.diverge(str(error)), "diverged"
+                details = result["diverged"]
+                self.on_warning(
+                    f"diverged after update {self.update} and counts as the worst: {error}"
+                )
+        # A kill may have come between the last checkpoint and this, and nobody comes here again.
+        directory.checkpoints.prune(self.spec.training.keep_interval)
+        directory.write_result(result)
+        directory.note(event, **{"update": self.update, **details})
+        return Outcome("finished", result)
+
+
+@dataclass
+class TrainingRun(Stage):
+    """A stage that trains: its parts, and where their state stands."""
+
+    def __post_init__(self) -> None:
+        self.trial = build_stage(self.spec, self.root, self.device, self.task)
+        optimizer = self.spec.training.optimizer
+        self.state = TrainState.fresh(self.trial.model, self.trial.preset, optimizer)
+
+    @property
+    def update(self) -> int:
+        """Updates done."""
+        return self.state.update
+
+    def environment(self) -> dict[str, Any]:
+        """Return the digest of data files, and how updates are computed."""
+        data = getattr(self.trial.stream, "digest", None)
+        whole = find_usual(self.state, self.spec.training, self.device) is not None
+        return ({"data_sha256": data} if data else {}) | ({"updates": "whole"} if whole else {})
+
+    def restore(self) -> None:
+        """Go back to the newest sound checkpoint, or to the beginning."""
+        directory = self.directory
+        checkpoint, damage = directory.checkpoints.load_latest()
+        for one in damage:
+            directory.note("damaged checkpoint set aside", reason=one)
+            self.on_warning(
+                f"damaged checkpoint set aside, the run goes on from an earlier state: {one}"
+            )
+        if checkpoint is not None:
+            self.state.restore(checkpoint.arrays, checkpoint.update)
+        mended = directory.restore_metrics({} if checkpoint is None else checkpoint.state)
+        if mended:
+            directory.note("metrics restored", reason=mended)
+            self.on_warning(f"metrics restored from the newest checkpoint: {mended}")
+        directory.checkpoints.prune(self.spec.training.keep_interval)
+        self.log = Log(self.spec, directory, self.root, self.on_warning)
+
+    def updates(self) -> Iterator[int]:
+        """Train, and write metrics and checkpoints when due."""
+        if lost := self.earlier.get("diverged"):
+            raise TrialError(f"its pretraining diverged: {lost['reason']}")
+        trial, config = self.trial, self.spec.training
+        for event in advance(self.state, trial.stream, config, trial.preset, self.device):
+            if event.kind == "update":
+                yield event.update
+            elif event.kind == "checkpoint":
+                self._write_checkpoint()
+            else:
+                line = {"update": event.update, "kind": event.kind, **event.values}
+                self.directory.append_metrics(line)
+                self.log.write(line)
+
+    def save(self) -> None:
+        """Save the state if it is finite.
+
+        Whether a run has diverged is found out at the same updates whatever stopped it before.
+        """
+        with suppress(TrialError):
+            self._write_checkpoint()
+
+    def _write_checkpoint(self) -> None:
+        """Write a checkpoint, which never contains NaN or infinity: the last good one stays."""
+        arrays, folder = self.state.dump(), self.directory.checkpoints
+        self.state.check(arrays)
+        folder.save(Checkpoint(self.update, arrays, self.directory.metrics_so_far()))
+        folder.prune(self.spec.training.keep_interval)
+
+    def finish(self) -> dict[str, Any]:
+        """Measure the held-out sequences."""
+        precision = self.spec.training.precision
+        found = evaluate(self.state.model, self.trial.stream, self.device, precision)
+        if not math.isfinite(found.metrics["loss"]):
+            raise TrialError(f"the held-out loss is not finite after update {self.update}")
+        return self._result(found, [self.update])
+
+    def diverge(self, reason: str) -> dict[str, Any]:
+        """Count what would have been measured from here on as the worst."""
+        last, step = self.spec.training.iterations, self.spec.training.evaluation_interval
+        lines = self.directory.read_metrics()
+        measured = {line["update"] for line in lines if line["kind"] == "test"}
+        updates = [update for update in range(step, last, step) if update not in measured]
+        found = evaluate_diverged(self.state.model, self.trial.stream)
+        lost = {"update": self.update, "reason": reason}
+        return self._result(found, [*updates, last], diverged=lost)
+
+    def _result(self, found: Measurement, updates: Sequence[int], **more: Any) -> dict[str, Any]:
+        """Return the result whose evaluation holds for some updates, the last one among them."""
+        added = [{"update": update, "kind": "test", **found.metrics} for update in updates]
+        for line in added:
+            self.log.write(line)
+        curve = _learning_curve(self.directory.read_metrics(), added, diverged="diverged" in more)
+        return {
+            "fingerprint": self.directory.fingerprint,
+            "metrics": dict(found.metrics),
+            "tables": {**{n: dict(t) for n, t in found.tables.items()}, "by_update": curve},
+            "num_parameters": self.trial.model.num_parameters,
+            "weights_sha256": weights_digest(self.state.weights()),
+            **more,
+        }
+
+    def close(self) -> None:
+        """End what shows the training besides."""
+        self.log.close()
+
+
+def _learning_curve(
+    logged: Sequence[Line], added: Sequence[Line], *, diverged: bool
+) -> dict[str, list[float | None]]:
+    """Return all evaluations on the held-out sequences, also those that are added, as a table.
+
+    Beside them the mean training loss since the row before, as far as it was logged; once a run has
+    diverged, the worst loss.
+    """
+    lines = [*(line for line in logged if line["kind"] == "test"), *added]
+    columns = {name: [line[name] for line in lines] for name in added[-1] if name != "kind"}
+    percent: list[float | None] = [
+        round(100 * line["update"] / added[-1]["update"]) for line in lines
+    ]
+    losses = _training_losses(
+        [line for line in logged if line["kind"] == "train"], columns["update"]
+    )
+    if diverged:
+        losses[-len(added) :] = columns["loss"][-len(added) :]
+    return {"percent": percent, **columns, "train_loss": losses}
+
+
+def _training_losses(
+    training: Sequence[Mapping[str, Any]], updates: Sequence[int]
+) -> list[float | None]:
+    """Average what `train` lines say up to each update, every one as long as it is a mean of."""
+    ends = np.array([line["update"] for line in training], dtype=np.int64)
+    lengths, rows = np.diff(ends, prepend=0), np.searchsorted(updates, ends)
+    losses = lengths * np.array([line["loss"] for line in training], dtype=np.float64)
+    # What comes after the last update is in one further row.
+    sums, counts = (np.bincount(rows, one, len(updates) + 1)[:-1] for one in (losses, lengths))
+    means = np.divide(sums, counts, where=counts > 0, out=np.full(len(updates), np.nan))
+    return [None if math.isnan(mean) else mean for mean in means.tolist()]
+
+
+def weights_digest(arrays: Mapping[str, Shaped[np.ndarray, "..."]]) -> str:
+    """Return the SHA-256 of all model tensors, ordered by name."""
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        if name.startswith("model."):
+            digest.update(name.encode())
+            digest.update(np.ascontiguousarray(arrays[name]).tobytes())
+    return digest.hexdigest()
+
+
+@dataclass
+class AnalysisRun(Stage):
+    """A stage that analyses checkpoints that a training run kept.
+
+    A line of `metrics.jsonl` is the measurement of one checkpoint: whatever is killed in between,
+    only the one that was under way is lost.
+    """
+
+    def __post_init__(self) -> None:
+        self.levels = choose_checkpoints(self.spec, self.root)
+        self.lines = {line["update"]: line for line in self.directory.read_metrics()}
+
+    @property
+    def update(self) -> int:
+        """The newest checkpoint that is measured."""
+        return max(self.lines, default=0)
+
+    def updates(self) -> Iterator[int]:
+        """Measure the other checkpoints, the worst values after a divergence."""
+        lost = self.earlier.get("diverged")
+        kept = [one for one in sorted(self.levels) if not lost or one < lost["update"]]
+        left = {update: self.levels[update] for update in kept if update not in self.lines}
+        for line in analyse(self.spec, self.root, left, self.device):
+            self.directory.append_metrics(sealed(line))
+            self.lines[line["update"]] = line
+            yield len(self.lines)
+        if isinstance(self.spec.analysis, StabilityAnalysis):
+            for update in self.levels.keys() - {*kept}:
+                self.lines[update] = worst(self.lines[0], update)
+
+    def finish(self) -> dict[str, Any]:
+        """Put the tables of all checkpoints beside what the training came to."""
+        last, trained = self.spec.training.iterations, self.earlier
+        kept = {"num_parameters", "weights_sha256", "diverged"} & trained.keys()
+        metrics = {**trained["metrics"], **summarise(self.lines.get(last, {}))}
+        if isinstance(self.spec.analysis, DescentAnalysis):
+            found = find_lead(line for _, line in sorted(self.lines.items()))
+            metrics |= {} if found is None else {"lead": found}
+        return {
+            **{key: trained[key] for key in sorted(kept)},
+            "fingerprint": self.directory.fingerprint,
+            "metrics": metrics,
+            "tables": {**trained["tables"], **tabulate(self.lines.values(), last)},
+        }
 
 
 def least_bytes(spec: RunSpec, task: Task, device: torch.device) -> int:

@@ -150,7 +150,13 @@ class RunSpec(Config):
         return self
 
     @model_validator(mode="after")
-    def _extends(self) -> "RunSpec":
+    def _stages_fit(self) -> "RunSpec":
+        source_step = getattr(self.analysis, "source_step", 1)
+        if self.analysis is not None and source_step > self.task.length:
+            raise ValueError(
+                f"analysis.source_step {source_step} lies beyond the input of "
+                f"task.length {self.task.length}"
+            )
         if self.pretraining is None:
             return self
         first, second = self.pretraining.task.build(), self.task.build()
@@ -167,18 +173,6 @@ class RunSpec(Config):
             )
         return self
 
-    @model_validator(mode="after")
-    def _can_be_analysed(self) -> "RunSpec":
-        if self.analysis is None:
-            return self
-        source_step = getattr(self.analysis, "source_step", 1)
-        if source_step > self.task.length:
-            raise ValueError(
-                f"analysis.source_step {source_step} lies beyond the input of "
-                f"task.length {self.task.length}"
-            )
-        return self
-
     def override(self, assignments: Mapping[str, Any]) -> "RunSpec":
         """Replace values by dotted path, widths following `core.hidden_size`.
 
@@ -191,14 +185,10 @@ class RunSpec(Config):
         following: dict[str, Any] = {}
         if new is not None and self.embedding_size == old:
             following["embedding_size"] = new
-        kind = assignments.get("encoding.kind", self.encoding.kind)
-        if (
-            new is not None
-            and getattr(self.encoding, "size", None) == old
-            and getattr(self.encoding, "frequencies", None) is None
-            and isinstance(kind, str)
-        ):
-            keys = {} if "encoding" in assignments else ENCODINGS.find(kind).model_fields
+        code, kind = self.encoding, assignments.get("encoding.kind", self.encoding.kind)
+        follows = getattr(code, "size", None) == old and getattr(code, "frequencies", None) is None
+        if new is not None and follows and isinstance(kind, str) and "encoding" not in assignments:
+            keys = ENCODINGS.find(kind).model_fields
             following |= {"encoding.size": new} if "size" in keys else {}
         frequencies = assignments.get("encoding.frequencies")
         if isinstance(frequencies, list | tuple):
@@ -262,16 +252,15 @@ class RunSpec(Config):
 
     @property
     def num_updates(self) -> int:
-        """Updates of all stages, analysed checkpoints counting one each."""
-        first = 0 if self.pretraining is None else self.pretraining.training.iterations
-        return first + self.training.iterations + self.num_analysed
+        """Updates of all stages."""
+        return sum(stage.num_own_updates for stage in self.stages)
 
     @property
-    def num_analysed(self) -> int:
-        """Number of checkpoints that an analysis measures, or 0."""
+    def num_own_updates(self) -> int:
+        """Updates of the last stage; of an analysis, the checkpoints that it measures."""
         if isinstance(self.analysis, AnatomyAnalysis):
             return len(self.analysis.levels)
-        return 0 if self.analysis is None else len(self.analysed_updates)
+        return self.training.iterations if self.analysis is None else len(self.analysed_updates)
 
     @property
     def label(self) -> str:

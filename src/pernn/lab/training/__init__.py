@@ -21,13 +21,7 @@ if TYPE_CHECKING:
         evaluate_diverged as evaluate_diverged,
         predict as predict,
     )
-    from .loop import (
-        CheckpointDue as CheckpointDue,
-        Event as Event,
-        Measured as Measured,
-        Updated as Updated,
-        advance as advance,
-    )
+    from .loop import Event as Event, advance as advance
     from .objective import DeviceBatch as DeviceBatch, batch_loss as batch_loss, show as show
     from .devices import (
         choose_device as choose_device,

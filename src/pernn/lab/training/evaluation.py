@@ -63,10 +63,7 @@ def decode(
 
 
 def evaluate(
-    model: LinearOutput,
-    stream: BatchStream,
-    device: torch.device,
-    precision: Precision = "fp32",
+    model: LinearOutput, stream: BatchStream, device: torch.device, precision: Precision = "fp32"
 ) -> Measurement:
     """Measure loss and the task's metrics on held-out sequences.
 
@@ -100,35 +97,30 @@ def _measure(
     stream: BatchStream, predictions: Predictions, own_predictions: Predictions | None
 ) -> Measurement:
     """Combine what is measured with the truth and, if there are any, with own outputs."""
-    found = stream.measure(predictions)
-    metrics = {"loss": _mean(predictions), **found.metrics}
+    found = _with_loss(stream, predictions)
     if own_predictions is None:
-        return Measurement(metrics, found.tables)
-    own = stream.measure(own_predictions)
-    own_metrics = {"loss": _mean(own_predictions), **own.metrics}
-    table = {name: [own_metrics[name], value] for name, value in metrics.items()}
+        return found
+    own = _with_loss(stream, own_predictions)
+    table = {name: [own.metrics[name], value] for name, value in found.metrics.items()}
     by_feedback: Table = {"feedback": ["own output", "truth"], **table}
-    return Measurement(own_metrics, {**own.tables, "by_feedback": by_feedback})
+    return Measurement(own.metrics, {**own.tables, "by_feedback": by_feedback})
 
 
-def _mean(predictions: Predictions) -> float:
-    return float(np.nanmean(predictions.losses))
+def _with_loss(stream: BatchStream, predictions: Predictions) -> Measurement:
+    found, loss = stream.measure(predictions), float(np.nanmean(predictions.losses))
+    return Measurement({"loss": loss, **found.metrics}, found.tables)
 
 
 def _answer(
     ask: Ask, width: int, batch: Batch, device: torch.device, precision: Precision
 ) -> Predictions:
-    said = np.empty_like(batch.targets)
+    said = np.full_like(batch.targets, UNSCORED)
     cost = np.full(batch.targets.shape[:2], np.nan)
-    if batch.targets.dtype == np.int64:
-        said.fill(UNSCORED)
     for rows, steps in _chunks(batch, width):
         surplus = batch.targets.shape[1] - steps
         tokens = batch.tokens[rows, : batch.tokens.shape[1] - surplus]
         expected = batch.targets[rows, :steps]
         mask = find_scored(expected)
-        if mask is None:
-            mask = np.ones(expected.shape[:2], dtype=bool)
         scored = tuple(torch.from_numpy(axis).to(device) for axis in np.nonzero(mask))
         targets = torch.from_numpy(expected[mask]).to(device)
         found = []

@@ -3,7 +3,8 @@
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
 import torch
 
@@ -18,25 +19,18 @@ from .update import make_update
 
 @dataclass(frozen=True)
 class Event:
-    """An event after an update."""
+    """An event after an update.
+
+    Attributes:
+        update: Number of updates done.
+        kind: `train` or `test` come with metrics, over a log interval or of held-out sequences; at
+            `checkpoint` the spec wants one; `update` is the last event of each.
+        values: The metrics.
+    """
 
     update: int
-
-
-class Updated(Event):
-    """One more update is done, and the state may be saved."""
-
-
-class CheckpointDue(Event):
-    """The spec wants a checkpoint here."""
-
-
-@dataclass(frozen=True)
-class Measured(Event):
-    """Metrics of training, over a log interval, or of held-out sequences."""
-
-    kind: str
-    values: dict[str, float]
+    kind: Literal["train", "test", "checkpoint", "update"]
+    values: dict[str, float] = field(default_factory=dict)
 
 
 def advance(
@@ -97,12 +91,12 @@ def _events(
         values = {"loss": loss, "gradient_norm": norm, "learning_rate": rate}
         if not math.isnan(right):
             values["token_accuracy"] = right
-        yield Measured(update, "train", values)
+        yield Event(update, "train", values)
     if update % config.evaluation_interval == 0 and not last:
         found = evaluate(state.model, stream, device, config.precision)
         if not math.isfinite(found.metrics["loss"]):
             raise TrialError(f"the held-out loss is not finite after update {update}: {REMEDY}")
-        yield Measured(update, "test", dict(found.metrics))
+        yield Event(update, "test", dict(found.metrics))
     if update % config.checkpoint_interval == 0 or last:
-        yield CheckpointDue(update)
-    yield Updated(update)
+        yield Event(update, "checkpoint")
+    yield Event(update, "update")

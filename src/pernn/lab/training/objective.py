@@ -54,12 +54,12 @@ class DeviceBatch:
             num_targets: Targets of the whole batch, if this is a piece.
         """
         mask, targets, rows, weights = find_scored(batch.targets), batch.targets, None, None
-        count = _count(targets, mask)
+        count = np.count_nonzero(mask)
         share = count / num_targets if num_targets else 1.0
-        if mask is not None and device.type == "cpu":
+        if count < mask.size and device.type == "cpu":
             sequences, steps = np.nonzero(mask)
             rows, targets = _move(steps * len(mask) + sequences, device), targets[mask]
-        elif mask is not None:
+        elif count < mask.size:
             total = np.float32(max(1, num_targets or count))
             weights, share = _move(mask.astype(np.float32) / total, device), 1.0
             targets = np.where(mask, targets, 0)
@@ -82,18 +82,14 @@ def show(batch: Batch, device: torch.device, micro_batch: int | None = None) -> 
     size = micro_batch or len(batch.tokens)
     if size >= len(batch.tokens):
         return [DeviceBatch.of(batch, device)]
-    total = _count(batch.targets, find_scored(batch.targets))
+    total = int(np.count_nonzero(find_scored(batch.targets)))
     pieces = []
     for start in range(0, len(batch.tokens), size):
         tokens, targets = batch.tokens[start : start + size], batch.targets[start : start + size]
-        if device.type == "cpu" and total and not _count(targets, find_scored(targets)):
+        if device.type == "cpu" and total and not find_scored(targets).any():
             continue  # the mean of nothing is no number
         pieces.append(DeviceBatch.of(Batch(tokens, batch.num_queries, targets), device, total))
     return pieces
-
-
-def _count(targets: Shaped[np.ndarray, "batch scored ..."], mask: BoolArray | None) -> int:
-    return targets.shape[0] * targets.shape[1] if mask is None else int(mask.sum())
 
 
 def _move(array: Shaped[np.ndarray, "..."], device: torch.device) -> Tensor:
@@ -152,9 +148,7 @@ def predictions(outputs: Outputs, targets: Targets) -> Targets:
     return outputs.float() if targets.is_floating_point() else outputs.argmax(dim=-1)
 
 
-def find_scored(targets: Shaped[np.ndarray, "batch scored ..."]) -> BoolArray | None:
-    """Return which steps are scored, or `None` for all."""
-    if targets.dtype != np.int64:
-        return None
-    scored = targets != UNSCORED
-    return None if scored.all() else scored
+def find_scored(targets: Shaped[np.ndarray, "batch scored ..."]) -> BoolArray:
+    """Return which steps are scored."""
+    is_id = targets.dtype == np.int64
+    return targets != UNSCORED if is_id else np.ones(targets.shape[:2], dtype=bool)

@@ -24,6 +24,7 @@ PLAIN: dict[str, Any] = {"weight_decay": 0.0, "amsgrad": False, "maximize": Fals
 """What is asked of Adam's kernel beside its own numbers."""
 
 
+@dataclass(eq=False)
 class Descent(ABC):
     """Change of parameters by their gradients.
 
@@ -31,19 +32,16 @@ class Descent(ABC):
     as long as loading the rest of PyTorch, and a fifth of a worker's memory. The kernel is that of
     `torch.optim.Adam(fused=True)`; tests compare every bit.
 
-    Args:
-        parameters: What is trained; all of one type, on one device.
-
     Attributes:
-        parameters: What is trained.
+        parameters: What is trained; all of one type, on one device.
         rate: The learning rate: a tensor on a GPU, so that a recording reads it where it lies.
         state: Parameter → what is kept of it, by names of `kept`, from its first step on.
     """
 
     kept: ClassVar[tuple[str, ...]]
+    parameters: list[nn.Parameter]
 
-    def __init__(self, parameters: Iterable[nn.Parameter]) -> None:
-        self.parameters = list(parameters)
+    def __post_init__(self) -> None:
         device = self.parameters[0].device
         self.rate: Any = 0.0 if device.type == "cpu" else torch.zeros((), device=device)
         self.state: defaultdict[nn.Parameter, dict[str, Tensor]] = defaultdict(dict)
@@ -79,6 +77,7 @@ class Descent(ABC):
         return [[state[name] for state in states] for name in self.kept]
 
 
+@dataclass(eq=False)
 class Momentum(Descent):
     """Descent along gradients with momentum, or along its signs.
 
@@ -92,10 +91,7 @@ class Momentum(Descent):
     """
 
     kept = ("momentum_buffer",)
-
-    def __init__(self, parameters: Iterable[nn.Parameter], *, takes_signs: bool = False) -> None:
-        super().__init__(parameters)
-        self.takes_signs = takes_signs
+    takes_signs: bool = False
 
     def change(self, trained: Tensors, grads: Tensors, moments: list[Tensors]) -> None:
         """Change parameters by their buffers."""
@@ -106,6 +102,7 @@ class Momentum(Descent):
         torch._foreach_sub_(trained, torch._foreach_mul(ways, self.rate))
 
 
+@dataclass(eq=False)
 class FusedAdam(Descent):
     """Adam by PyTorch's fused kernel, to the same bits.
 
@@ -116,12 +113,8 @@ class FusedAdam(Descent):
     """
 
     kept = ("exp_avg", "exp_avg_sq", "step")  # as `torch.optim.Adam` names them
-
-    def __init__(
-        self, parameters: Iterable[nn.Parameter], *, betas: tuple[float, float], eps: float
-    ) -> None:
-        super().__init__(parameters)
-        self.betas, self.eps = betas, eps
+    betas: tuple[float, float]
+    eps: float
 
     def change(self, trained: Tensors, grads: Tensors, moments: list[Tensors]) -> None:
         """Change parameters by both moments."""

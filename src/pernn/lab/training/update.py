@@ -44,9 +44,8 @@ class Update:
         self._moments: list[list[Tensor]] = []
         # Of the first forward pass; it would slow all of them down.
         rounds = self.config.precision == "bf16" and self.device.type == "cpu"
-        self._watch: AbstractContextManager[Any] = nullcontext()
-        if rounds:
-            self._watch = RoundedOnly()  # type: ignore[no-untyped-call]
+        self._watch: AbstractContextManager[Any]
+        self._watch = RoundedOnly() if rounds else nullcontext()  # type: ignore[no-untyped-call]
 
     def __call__(self, batch: Batch) -> None:
         """Make the next update."""
@@ -214,17 +213,14 @@ class RecordedUpdate(Update):
 
     def _record(self, pieces: Sequence[DeviceBatch]) -> None:
         self._places = deepcopy([*pieces])
-        kept = [(place, place.clone()) for place in self._changing()]
+        optimizer, sums = self.state.optimizer, self.state.sums
+        weights = [one.data for one in optimizer.parameters]
+        moments = chain(*optimizer.moments(optimizer.parameters))
+        kept = [(place, place.clone()) for place in (*weights, *moments, sums)]
         self._repeat = self.capture(lambda: self.run(self._places))
         # What ran to be recorded did not count.
         for place, value in kept:
             place.copy_(value)
-
-    def _changing(self) -> list[Tensor]:
-        """Everything that an update changes: weights, moments, step counts, sums."""
-        parameters = self.state.optimizer.parameters
-        moments = self.state.optimizer.moments(parameters)
-        return [*(one.data for one in parameters), *chain(*moments), self.state.sums]
 
 
 def make_update(
