@@ -16,9 +16,10 @@ from pernn.lab.reports.figures import CHANCE, STRAIGHT, _in_steps
 from pernn.lab.reports.forms import looks
 from pernn.lab.reports.panels import Scale, tick_log
 from pernn.lab.reports.texts import Labels, footer, names_of
-from reports.test_drawn import BANDS, DIFFERENCE, FACTORS, GRID, HEAT, POINTS, SCATTER, paced
+from reports.test_drawn import BANDS, DIFFERENCE, FACTORS, GRID, HEAT, SCATTER, paced
 from reports.trials import (
     ENCODING,
+    POINTS,
     by_condition,
     by_length,
     experiment,

@@ -39,6 +39,7 @@ NO_GAIN = differs(-1, margin=-0.05, margin_origin="ours")
 """Small gains and all losses support the claim."""
 AT_MOST = claim(AtMost("m", {}, "k", (4, 8), 2.0, "ours"))
 TWO, THREE = (4.0, 8.0), (4.0, 8.0, 16.0)
+SPLIT = [0.99, 0.99, 0.5, 0.5, 0.5]
 REACHED = grid({4: GOOD, 8: GOOD, 16: BAD})
 
 
@@ -82,11 +83,7 @@ REACHED = grid({4: GOOD, 8: GOOD, 16: BAD})
         (limit_near(4.0, *THREE), REACHED, "inconclusive"),  # exactly twice as large
         (limit_near(64.0, *THREE), REACHED, "contradicted"),
         (limit_near(2.0, *THREE), REACHED, "contradicted"),
-        (
-            limit_near(8.0, *THREE),
-            grid({4: [0.99, 0.99, 0.5, 0.5, 0.5], 8: GOOD, 16: BAD}),
-            "inconclusive",
-        ),
+        (limit_near(8.0, *THREE), grid({4: SPLIT, 8: GOOD, 16: BAD}), "inconclusive"),
         (limit_near(8.0, *THREE), grid({4: GOOD, 8: GOOD}), "not run"),
         (limit_near(8.0, *THREE), grid({4: GOOD, 8: GOOD, 16: BAD[:1]}), "too few seeds"),
         (limit_near(64.0, *TWO), grid({4: BAD, 8: BAD}), "contradicted"),
@@ -100,15 +97,10 @@ def test_verdicts(about, records, verdict):
     assert judge(about, records).verdict == verdict
 
 
-@pytest.mark.parametrize(
-    ("about", "records", "said"),
-    [
-        (NO_GAIN, pairs({4: around(0.0)}), "against 0.05 (ours)"),
-        (equivalent(), cells(0.0, 0.01), "the worst of 2 cells; margin ± 0.05 (ours)"),
-    ],
-)
-def test_details_end_with_what_decides(about, records, said):
-    assert judge(about, records).detail.endswith(said)
+def test_details_end_with_what_decides():
+    assert judge(NO_GAIN, pairs({4: around(0.0)})).detail.endswith("against 0.05 (ours)")
+    worst = "the worst of 2 cells; margin ± 0.05 (ours)"
+    assert judge(equivalent(), cells(0.0, 0.01)).detail.endswith(worst)
 
 
 def test_grows_reports_the_slope_per_doubling():
@@ -147,11 +139,9 @@ def test_differs_more(more, less, verdict):
 def test_the_quantity_names_what_holds_on_one_side(treated, baseline, said):
     contrast = Contrast("encoding.kind", treated, baseline, {"onset": "late"})
     about = claim(Differs("m", {}, contrast, "k"))
+    sides = ((treated, "late"), (baseline, None))
     both = {"k": 4, "m": 0.1, "seed": 1}
-    records = [
-        {**both, "encoding.kind": treated, "onset": "late"},
-        {**both, "encoding.kind": baseline, "onset": None},
-    ]
+    records = [{**both, "encoding.kind": kind, "onset": onset} for kind, onset in sides]
     assert judge(about, records).quantity == said
 
 
@@ -180,14 +170,11 @@ def test_one_cell_of_many_contradicts_only_after_correction():
     assert judge(at_least(*cells), grid(cells)).verdict == "inconclusive"
 
 
-def test_a_limit_is_reached_before_the_first_failure():
-    found = judge(limit_near(4.0, 4.0, 8.0, 16.0), grid({4: GOOD, 8: BAD, 16: GOOD}))
-    assert found.interval == student_interval([2.0] * 5)
-
-
-def test_a_limit_of_zero_counts_as_half_the_smallest_value():
-    found = judge(limit_near(64.0, 4.0, 8.0), grid({4: BAD, 8: BAD}))
-    assert found.interval == student_interval([1.0] * 5)
+def test_a_limit_is_reached_before_the_first_failure_and_is_half_the_smallest_value_or_more():
+    for near, *cells, limit in ((4.0, GOOD, BAD, GOOD, 2.0), (64.0, BAD, BAD, 1.0)):
+        values = dict(zip((4, 8, 16), cells, strict=False))
+        found = judge(limit_near(near, *map(float, values)), grid(values))
+        assert found.interval == student_interval([limit] * 5)
 
 
 @pytest.mark.parametrize(
