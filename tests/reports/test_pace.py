@@ -39,26 +39,19 @@ def log_linear(updates, slope=0.1):
     return [slope * math.log2(update) for update in updates]
 
 
-@given(curves, levels, levels)
-def test_a_higher_level_is_never_reached_sooner(curve, one, other):
+@given(curves, levels, levels, st.floats(1, CAP))
+def test_a_higher_level_is_no_sooner_none_is_after_the_cap_and_censored_is_what_is_not_reached(
+    curve, one, other, cap
+):
     low, high = (updates_to(level, *curve, CAP) for level in sorted((one, other)))
     assert low.updates <= high.updates * (1 + 1e-12)
     assert low.censored <= high.censored
-
-
-@given(curves, levels, st.floats(1, CAP))
-def test_a_level_is_never_reached_after_the_cap(curve, level, cap):
-    found = updates_to(level, *curve, cap)
+    reached = max(curve[1]) >= max(one, other)
+    assert high.censored is not reached
+    assert reached or high == Pace(CAP, censored=True)
+    found = updates_to(one, *curve, cap)
     assert 0 < found.updates <= cap
     assert found.updates == cap or not found.censored
-
-
-@given(curves, levels)
-def test_what_no_point_reaches_is_censored_at_the_cap(curve, level):
-    reached = max(curve[1]) >= level
-    found = updates_to(level, *curve, CAP)
-    assert found.censored is not reached
-    assert reached or found == Pace(CAP, censored=True)
 
 
 @given(
@@ -93,15 +86,9 @@ def record(seed, kind, factor, **more):
     """A trial with the pace of a log-linear curve that ends after 1,024 updates."""
     updates = [2**n for n in range(11)]
     curve = [min(1.0, 0.1 * math.log2(max(1.0, update / factor))) for update in updates]
-    about = trial(
-        run=f"{kind}{seed}{sorted(more.items())}",
-        seed=seed,
-        encoding__kind=kind,
-        task__vocab_size=8,
-        training__iterations=1024,
-    )
-    curves = {"update": updates, "token_accuracy": curve}
-    return with_pace({**about, **more}, curves)
+    about = trial(run=f"{kind}{seed}{sorted(more.items())}", seed=seed, encoding__kind=kind)
+    about |= {"task.vocab_size": 8, "training.iterations": 1024}
+    return with_pace({**about, **more}, {"update": updates, "token_accuracy": curve})
 
 
 def test_records_have_columns_that_say_what_is_censored():
@@ -197,13 +184,10 @@ def test_where_neither_side_arrives_their_equality_decides_nothing(
 
 
 def test_trainings_of_unequal_length_are_compared_within_the_shorter():
-    records = pairs(*FACTORS)
-    longer = [
-        {**one, "training.iterations": 2048, "updates_to_0.9": 1500.0}
-        if one["encoding.kind"] == "none"
-        else one
-        for one in records
-    ]
+    longer = pairs(*FACTORS)
+    for one in longer:
+        if one["encoding.kind"] == "none":
+            one |= {"training.iterations": 2048, "updates_to_0.9": 1500.0}
     found = judge(claim(), longer)
     assert found.interval.estimate == pytest.approx(math.log2(1024 / 640))
     assert "5 of 5 none" in found.remark
@@ -229,23 +213,22 @@ def test_a_comparison_counts_who_never_arrived_on_each_side():
     assert nothing.cells[0].nothing == ""
     assert found.dump()["cells"][0]["num_never"] == (0, 2)
     assert found.columns[2] == "B / A"
-    early = [one | {"updates_to_0.9": 100.0} for one in pairs(*FACTORS)]
-    assert compared(early).cells[0].nothing == "at once"
-    slow = [one | {"updates_to_0.9": 1024.0} for one in pairs(*FACTORS)]
-    assert compared(slow).rows[0][2:6] == ("never", "–", "–", "5, 5")
-    assert compared(slow).cells[0].interval.estimate == 0
+    early, slow = (
+        compared([one | {"updates_to_0.9": updates} for one in pairs(*FACTORS)])
+        for updates in (100.0, 1024.0)
+    )
+    assert early.cells[0].nothing == "at once"
+    assert slow.rows[0][2:6] == ("never", "–", "–", "5, 5")
+    assert slow.cells[0].interval.estimate == 0
 
 
 def test_a_comparison_is_within_the_updates_that_both_trained_for():
-    sides = [
-        [{**one, "training.iterations": total, "updates_to_0.9": updates} for one in some]
-        for some, total, updates in (
-            ([one for one in pairs(*FACTORS) if one["encoding.kind"] == "sinusoidal"], 1024, 640.0),
-            ([one for one in pairs(*FACTORS) if one["encoding.kind"] == "none"], 4096, 3000.0),
-        )
-    ]
-    one, other = (Side(name, some) for name, some in zip(CONDITIONS, sides, strict=True))
-    found = compare_pace(one, other, 0.9)
+    sides = []
+    for kind, total, updates in zip(CONDITIONS, (1024, 4096), (640.0, 3000.0), strict=True):
+        own = [one for one in pairs(*FACTORS) if one["encoding.kind"] == kind]
+        longer = {"training.iterations": total, "updates_to_0.9": updates}
+        sides.append(Side(kind, [one | longer for one in own]))
+    found = compare_pace(*sides, 0.9)
     assert found.cells[0].num_never == (0, 5)
     assert found.cells[0].interval.estimate == pytest.approx(math.log2(1024 / 640))
 
@@ -254,12 +237,10 @@ def test_a_trial_has_the_same_pace_before_and_after_it_is_published(tmp_path):
     pytest.importorskip("pyarrow")
     runs = []
     for seed in (1, 2, 3):
-        one = spec(seed)
-        run = finish(tmp_path / "results", one, random.Random(seed))
-        updates = [100 * n for n in range(1, 151)]
+        run = finish(tmp_path / "results", spec(seed), random.Random(seed))
         lines = [
             {"kind": "train", "update": n, "token_accuracy": 1 - 0.1 * seed**2 * 100 / n}
-            for n in updates
+            for n in range(100, 15_100, 100)
         ]
         (run.path / "metrics.jsonl").write_text("".join(f"{json.dumps(x)}\n" for x in lines))
         runs.append(run.fingerprint)
