@@ -10,12 +10,9 @@ from pernn.lab.experiments import (
     Grows,
     LimitNear,
     Place,
-)
+)  # fmt: skip
 from pernn.lab.reports import judge_all
 from reports.trials import ENCODING, SEEDS, trial
-
-Cells = dict[int, list[float]]
-"""Vocabulary size → one value per seed."""
 
 NOISE = [0.0, 0.02, -0.02, 0.01, -0.01]
 """Of five seeds, mean 0."""
@@ -66,9 +63,8 @@ def at_least(*required):
 
 
 def equivalent(*required):
-    return claim(
-        Equivalent("m", {}, ENCODING, "k", required or PLANNED, 0.05, margin_origin="ours")
-    )
+    where, margin = (required or PLANNED), 0.05
+    return claim(Equivalent("m", {}, ENCODING, "k", where, margin, margin_origin="ours"))
 
 
 def limit_near(near, *required):
