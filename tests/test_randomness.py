@@ -32,18 +32,12 @@ def test_words_depend_on_the_address_alone(address, count):
     np.testing.assert_array_equal(words(address, count), words(address, 20)[:count])
 
 
-@given(addresses, addresses)
-def test_different_addresses_share_no_word(one, other):
+@given(addresses, addresses, st.sets(st.integers(0, 4)))
+def test_different_addresses_share_no_word(one, other, alike):
+    """Be it that one field alone differs."""
+    other = tuple(one[i] if i in alike else other[i] for i in range(5))
     shared = np.intersect1d(words(one), words(other)).size
     assert shared == (8 if one == other else 0)
-
-
-@pytest.mark.parametrize("field", range(5))
-def test_every_field_of_the_address_matters(field):
-    base = (111, "task", Split.TRAIN, 5, 0)
-    changed = (112, "other", Split.TEST, 6, 1)
-    other = tuple(changed[i] if i == field else base[i] for i in range(5))
-    assert not np.intersect1d(words(base, 1000), words(other, 1000)).size
 
 
 def test_steps_do_not_overlap_however_many_words_are_taken():
