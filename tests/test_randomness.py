@@ -32,10 +32,10 @@ def test_words_depend_on_the_address_alone(address, count):
     np.testing.assert_array_equal(words(address, count), words(address, 20)[:count])
 
 
-@given(addresses, addresses, st.sets(st.integers(0, 4)))
-def test_different_addresses_share_no_word(one, other, alike):
+@given(addresses, addresses, st.integers(0, 5))
+def test_different_addresses_share_no_word(one, other, field):
     """Be it that one field alone differs."""
-    other = tuple(one[i] if i in alike else other[i] for i in range(5))
+    other = tuple(other[i] if field in (i, 5) else one[i] for i in range(5))
     shared = np.intersect1d(words(one), words(other)).size
     assert shared == (8 if one == other else 0)
 
