@@ -24,7 +24,7 @@ from pernn.lab.experiments.tuning import over_values
 from pernn.lab.reports import draw
 from pernn.lab.reports.forms import OWN_BEST
 from pernn.lab.reports.texts import footer
-from reports.cases import judge
+from reports.test_claims import judge
 from reports.trials import ENCODING, SEEDS, experiment, trial
 
 BEST = {"none": 1e-2, "sinusoidal": 3e-3}

@@ -7,7 +7,7 @@ import pytest
 
 from pernn.lab.reports import Report, predicted_and_found
 from pernn.lab.store import Registration
-from reports.cases import around, differs, judge, pairs
+from reports.test_claims import around, differs, judge, pairs
 from reports.trials import experiment
 
 

@@ -22,7 +22,7 @@ from pernn.lab.experiments import (
 from pernn.lab.reports import Side, compare_pace, select
 from pernn.lab.store import Sweep
 from pernn.lab.trials import Pace, Trial, gather, publish, read_published, updates_to
-from reports.cases import judge
+from reports.test_claims import judge
 from reports.trials import ENCODING, SEEDS, trial
 from store.finished import finish, spec
 

@@ -14,7 +14,7 @@ from pernn.errors import ConfigError, CorruptError
 from pernn.lab.experiments import AtLeast, Claim, Contrast, Differs, Place
 from pernn.lab.reports import export_records, report
 from pernn.lab.trials import unroll
-from reports.cases import judge
+from reports.test_claims import judge
 from reports.test_drawn import GRID
 from reports.test_page import SVG, write
 from reports.trials import by_condition, by_length, trial, trials
