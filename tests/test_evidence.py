@@ -320,11 +320,9 @@ def test_trials_are_rows(ran):
 
 def test_curves_have_what_differs_between_trials(ran):
     frame = pernn.lab.load_curves(ran / "results", NAME)
-    lines = [
-        {"run": run, **line}
-        for run in load_sweep(ran / "results", NAME).runs
-        for line in RunDirectory(ran / "results", run).read_metrics()
-    ]
+    runs = load_sweep(ran / "results", NAME).runs
+    logs = {run: RunDirectory(ran / "results", run).read_metrics() for run in runs}
+    lines = [{"run": run, **line} for run, log in logs.items() for line in log]
     expected = pd.DataFrame(lines)
     assert frame[expected.columns].equals(expected)
     of_run = pernn.lab.load_results(ran / "results", NAME).set_index("run")

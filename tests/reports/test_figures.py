@@ -3,6 +3,7 @@
 import random
 import re
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import matplotlib as mpl
@@ -126,11 +127,8 @@ def test_nothing_to_draw_is_said():
 def test_conditions_of_several_columns_stand_in_the_order_of_their_names():
     columns = ("encoding.kind", "encoding.masked")
     layout = FigureLayout(x=columns, panels="core.kind", lines="task.length", metrics=("loss",))
-    records = [
-        {**one, "encoding.masked": f"phase {number}"}
-        for one in trials(("gru",), (4,))
-        for number in range(6)
-    ]
+    cells = product(trials(("gru",), (4,)), range(6))
+    records = [{**one, "encoding.masked": f"phase {number}"} for one, number in cells]
     names = {"sinusoidal, phase 3": "Third first", "encoding.kind, encoding.masked": "Arm"}
     about = experiment(figure=layout)
     axes = draw(replace(about, labels={**names, **about.labels}), records).axes[0]
@@ -271,22 +269,19 @@ def test_means_of_trials_that_never_arrive_are_lower_bounds():
 def test_intervals_beyond_all_trials_stay_in_sight(form, metric, base, values, ends):
     """As far as the metric can be there."""
     layout = FigureLayout("task.length", "core.kind", "encoding.kind", (metric,), form=form)
-    records = [
-        trial(core__kind="gru", encoding__kind="none", task__length=at, seed=seed) | {metric: value}
-        for at in (8, 16)
-        for seed, value in enumerate(values)
-    ]
+    about = trial(core__kind="gru", encoding__kind="none")
+    cells = product((8, 16), enumerate(values))
+    records = [about | {"task.length": n, "seed": seed, metric: v} for n, (seed, v) in cells]
     (axes,) = draw(experiment(figure=replace(layout, y_base=base)), records).axes
     low, high = axes.get_ylim()
     assert low < ends[0] < ends[1] < high
 
 
 def test_error_bars_stand_side_by_side():
+    about = trial(core__kind="gru", task__vocab_size=8)
     records = [
-        trial(core__kind="gru", encoding__kind=code, task__vocab_size=8, seed=seed)
-        | {"token_accuracy": min(seed, 1.0)}
-        for code in ("none", "sinusoidal")
-        for seed in range(3)
+        about | {"encoding.kind": code, "seed": seed, "token_accuracy": min(seed, 1.0)}
+        for code, seed in product(("none", "sinusoidal"), range(3))
     ]
     layout = replace(POINTS, metrics=("token_accuracy",), contrast=None)
     (axes,) = draw(experiment(figure=layout), records).axes
@@ -322,10 +317,8 @@ def test_where_a_band_has_one_place_it_is_drawn_as_points():
 @pytest.mark.parametrize(("accuracy", "places"), [(0.03, 2), (0.9, 0)])
 def test_chance_is_drawn_wherever_it_is_in_sight(accuracy, places):
     layout = replace(POINTS, metrics=("token_accuracy",), contrast=None)
-    records = [
-        one | {"token_accuracy": accuracy + 0.001 * place}
-        for place, one in enumerate(trials(("gru",), (32,), (111, 222)))
-    ]
+    few = enumerate(trials(("gru",), (32,), (111, 222)))
+    records = [one | {"token_accuracy": accuracy + 0.001 * place} for place, one in few]
     (axes,) = draw(experiment(figure=layout), records).axes
     chance = [one.get_ydata() for one in axes.lines if one.get_label() == CHANCE]
     assert [value for some in chance for value in some] == places * [1 / 32]
