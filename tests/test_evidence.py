@@ -32,9 +32,7 @@ from tiny import TINY
 pytest.importorskip("pyarrow")
 
 NAME = name_sweep("vocabulary_size", "demo", {**TINY, "seed": [111, 222]})
-MARKS = "".join(
-    f"<!-- {name} --><!-- /{name} -->\n\n" for name in ("scorecard", "spent", "machines")
-)
+MARKS = "".join(f"<!-- {n} --><!-- /{n} -->\n\n" for n in ("scorecard", "spent", "machines"))
 
 
 class Noting:
@@ -73,12 +71,17 @@ def ran(tmp_path_factory, one_format):
     return root
 
 
-def test_published_trials_are_not_trained_again(ran, tmp_path, monkeypatch):
+SAME = ("claims.json", "table.csv", "figure.svg")
+
+
+def test_published_trials_are_not_trained_again_and_a_reader_adds_a_seed(
+    ran, tmp_path, monkeypatch
+):
     monkeypatch.setenv("PERNN_EVIDENCE", str(ran / "evidence"))
     found, seeds = run(tmp_path, True, 111, 222)
     assert seeds == []
     assert not (tmp_path / "runs").exists()
-    for name in ("claims.json", "table.csv", "figure.svg"):
+    for name in SAME:
         first = ran / "results" / "sweeps" / found.name / name
         assert (found.page.parent / name).read_bytes() == first.read_bytes()
     page = (found.page.parent / "report.md").read_text()
@@ -86,23 +89,17 @@ def test_published_trials_are_not_trained_again(ran, tmp_path, monkeypatch):
     assert "4 published trials ran on: CPU of" in page
     published = pernn.lab.load_results(ran / "evidence", found.name)
     assert found.load().drop(columns="sweeps").equals(published.drop(columns="sweeps"))
-
-
-def test_a_reader_adds_a_seed(ran, tmp_path):
-    found, seeds = run(tmp_path, ran / "evidence", 111, 222, 333)
+    more, seeds = run(tmp_path, ran / "evidence", 111, 222, 333)
     assert seeds == [333, 333]
-    assert json.loads((found.page.parent / "claims.json").read_text())["num_finished"] == 6
-    page = (found.page.parent / "report.md").read_text()
+    assert json.loads((more.page.parent / "claims.json").read_text())["num_finished"] == 6
+    page = (more.page.parent / "report.md").read_text()
     assert "2 trials ran on" in page
     assert "4 trials were not run here" in page
 
 
 def files_below(folder):
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
 def test_everything_is_rebuilt_byte_for_byte(ran, tmp_path, monkeypatch):
@@ -110,9 +107,8 @@ def test_everything_is_rebuilt_byte_for_byte(ran, tmp_path, monkeypatch):
     target = tmp_path / "pages"
     target.mkdir()
     (target / "report.md").write_text(f"By hand.\n\n{MARKS}The end.\n")
-    (target / "pace.md").write_text(
-        "<!-- factors --><!-- /factors --><!-- without --><!-- /without -->"
-    )
+    pace = "<!-- factors --><!-- /factors --><!-- without --><!-- /without -->"
+    (target / "pace.md").write_text(pace)
     of_sweep = "".join(f"<!-- {one} {NAME} --><!-- /{one} -->" for one in ("findings", "means"))
     (tmp_path / "README.md").write_text(MARKS + of_sweep)
     claim = {"number": "1", "text": "It helps", "expected": "supported"}
@@ -126,24 +122,27 @@ def test_everything_is_rebuilt_byte_for_byte(ran, tmp_path, monkeypatch):
         written.append(files_below(tmp_path))
     assert written[0] == written[1]
     there = files_below(ran / "results" / "sweeps" / NAME)
-    for name in ("claims.json", "table.csv", "figure.svg"):
+    for name in SAME:
         assert written[0][f"pages/{NAME}/{name}"] == there[name]
-    report = written[0]["pages/report.md"].decode()
+    pages = {name: page.decode() for name, page in written[0].items() if name.endswith("d")}
+    report, readme = pages["pages/report.md"], pages["README.md"]
     assert report.startswith("By hand.")
     assert report.endswith("The end.\n")
-    # Settings of its own: it counts in no total.
-    assert "Apart, and in no total: checks of robustness, trends, and the demo." in report
-    assert f"]({NAME}/report.md) | 4 of 4 | 2 |" in report
-    assert "| [vocabulary_size-demo · " in report
-    assert "| sorting |" in report  # its claims were not run
-    assert "1 rows: 1 not run." in written[0]["pages/predicted.md"].decode()
+    for said in (
+        # Settings of its own: it counts in no total.
+        "Apart, and in no total: checks of robustness, trends, and the demo.",
+        f"]({NAME}/report.md) | 4 of 4 | 2 |",
+        "| [vocabulary_size-demo · ",
+        "| sorting |",  # its claims were not run
+    ):
+        assert said in report
+    assert "1 rows: 1 not run." in pages["pages/predicted.md"]
     assert "pages/pace.svg" not in written[0]  # its sweep is not published there
-    pace = written[0]["pages/pace.md"].decode()
-    assert "<!-- without -->\n\n- vocabulary_size-demo · " in pace  # nothing learnt in 4 updates
+    # Nothing is learnt in 4 updates.
+    assert "<!-- without -->\n\n- vocabulary_size-demo · " in pages["pages/pace.md"]
     study = written[0]["pages/study.html"].decode()
     assert "The published ones took" in study
     assert "4 published trials ran on" in study
-    readme = written[0]["README.md"].decode()
     assert f"](pages/{NAME}/report.md) | 4 of 4 | 2 |" in readme
     assert readme.count(f"](pages/{NAME}/report.md).\n\n<!-- /findings -->") == 1
     cell = pernn.lab.load_results(ran / "evidence", NAME).groupby("encoding.kind")["token_accuracy"]
@@ -151,17 +150,20 @@ def test_everything_is_rebuilt_byte_for_byte(ran, tmp_path, monkeypatch):
     assert f"| LSTM | 4 | {vanilla.shown} | {encoded.shown} | " in readme
 
 
+def sweep_of(seeds, name=None):
+    """Return a sweep of the miniature's trials, as its grid has them or under another name."""
+    changes = {**TINY, "seed": seeds}
+    specs = trials(find_experiment("vocabulary_size"), "demo", changes)
+    own = name_sweep("vocabulary_size", "demo", changes)
+    runs = [spec.fingerprint() for spec in specs]
+    return Sweep(name or own, "vocabulary_size", "demo", {} if name else changes, runs)
+
+
 @pytest.fixture
 def two(ran, tmp_path):
     """Two sweeps, published."""
     for seeds in ([111, 222], [111]):
-        changes = {**TINY, "seed": seeds}
-        runs = [
-            one.fingerprint() for one in trials(find_experiment("vocabulary_size"), "demo", changes)
-        ]
-        name = name_sweep("vocabulary_size", "demo", changes)
-        sweep = Sweep(name, "vocabulary_size", "demo", changes, runs)
-        publish(ran / "results", sweep, tmp_path / "evidence")
+        publish(ran / "results", sweep_of(seeds), tmp_path / "evidence")
     return tmp_path / "evidence"
 
 
@@ -188,11 +190,10 @@ def test_processes_that_draw_leave_with_a_killed_parent(two, tmp_path):
     parent.kill()
     parent.wait()
     assert len(found) == 3
-    alive = found
     for _ in range(600):
-        alive = [one for one in alive if is_alive(one)]
-        time.sleep(0.1 if alive else 0)
-    assert alive == []
+        found = [one for one in found if is_alive(one)]
+        time.sleep(0.1 if found else 0)
+    assert found == []
 
 
 def is_alive(process):
@@ -203,9 +204,7 @@ def is_alive(process):
 
 
 def test_trials_that_their_grid_lacks_are_left_out_and_said(ran, tmp_path):
-    specs = trials(find_experiment("vocabulary_size"), "demo", {**TINY, "seed": [111, 222]})
-    runs = [spec.fingerprint() for spec in specs]
-    sweep = Sweep("vocabulary_size-demo", "vocabulary_size", "demo", {}, runs)
+    sweep = sweep_of([111, 222], "vocabulary_size-demo")
     publish(ran / "results", sweep, tmp_path / "evidence")
     said: list[str] = []
     rebuild(tmp_path / "evidence", tmp_path / "pages", said.append)
@@ -221,9 +220,9 @@ def test_the_verbs(ran, tmp_path):
     assert (done.returncode, done.stdout) == (0, f"evidence/{NAME}.parquet: 4 published\n")
     again = call("publish", NAME, "-r", ran / "results", "--json", **published)
     assert set(json.loads(again.stdout)[NAME]["trials"].values()) == {"identical"}
-    words = ["vocabulary_size"]
-    words += [part for path, value in TINY.items() for part in ("--set", f"{path}={value}")]
-    words += ["--set", "seed=[111, 222]"]
+    settings = {**TINY, "seed": "[111, 222]"}
+    sets = [word for setting in settings.items() for word in ("--set", "=".join(map(str, setting)))]
+    words = ["vocabulary_size", *sets]
     planned = call("publish", *words, "-r", ran / "results", **published)
     assert planned.stdout == f"evidence/{NAME}.parquet: 4 identical\n"
     both = call("publish", NAME, "--set", "seed=1", "-r", ran / "results", **published)
@@ -271,9 +270,9 @@ def test_published_trials_count_wherever_a_sweep_is_read(ran, tmp_path):
 def test_of_many_sweeps_those_are_shown_that_judge_claims(ran, tmp_path, monkeypatch):
     sweep = load_sweep(ran / "results", NAME)
     for name, scale in (("first", "demo"), ("second", "small")):
-        overrides = {"seed": [111], "core.kind": "gru"}
-        save_sweep(tmp_path, replace(sweep, name=f"{name}_own", scale=scale, overrides=overrides))
-        save_sweep(tmp_path, replace(sweep, name=name, scale=scale, overrides={"seed": [111]}))
+        for own, changes in (("", {}), ("_own", {"core.kind": "gru"})):
+            about = {"name": name + own, "scale": scale, "overrides": {"seed": [111], **changes}}
+            save_sweep(tmp_path, replace(sweep, **about))
     shown: list[tuple[list[str], list[str]]] = []
     monkeypatch.setattr(
         "pernn.lab.evidence.write_study",
@@ -321,11 +320,9 @@ def test_trials_are_rows(ran):
 
 def test_curves_have_what_differs_between_trials(ran):
     frame = pernn.lab.load_curves(ran / "results", NAME)
-    lines = [
-        {"run": run, **line}
-        for run in load_sweep(ran / "results", NAME).runs
-        for line in RunDirectory(ran / "results", run).read_metrics()
-    ]
+    runs = load_sweep(ran / "results", NAME).runs
+    logs = {run: RunDirectory(ran / "results", run).read_metrics() for run in runs}
+    lines = [{"run": run, **line} for run, log in logs.items() for line in log]
     expected = pd.DataFrame(lines)
     assert frame[expected.columns].equals(expected)
     of_run = pernn.lab.load_results(ran / "results", NAME).set_index("run")
@@ -338,11 +335,10 @@ def test_curves_have_what_differs_between_trials(ran):
 
 
 def test_published_trials_are_loaded_alike(ran):
+    order = {"by": "run", "kind": "stable", "ignore_index": True}
     for table in (None, "by_update"):
         found, own = (
-            pernn.lab.load_results(ran / place, NAME, table=table).sort_values(
-                "run", kind="stable", ignore_index=True
-            )
+            pernn.lab.load_results(ran / place, NAME, table=table).sort_values(**order)
             for place in ("evidence", "results")
         )
         assert found.equals(own[found.columns])

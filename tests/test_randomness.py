@@ -12,13 +12,8 @@ from pernn.randomness import MAX_SEED, RandomStream, Split, integers, uniform
 
 GOLDEN = Path(__file__).parent / "golden" / "streams.json"
 
-addresses = st.tuples(
-    st.integers(0, MAX_SEED),
-    st.sampled_from(["", "task", "tásk"]),
-    st.sampled_from(Split),
-    st.integers(0, 2**63),
-    st.integers(0, 2**63),
-)
+names, counters = st.sampled_from(["", "task", "tásk"]), st.integers(0, 2**63)
+addresses = st.tuples(st.integers(0, MAX_SEED), names, st.sampled_from(Split), counters, counters)
 
 
 def words(address, count=8):
@@ -32,18 +27,12 @@ def test_words_depend_on_the_address_alone(address, count):
     np.testing.assert_array_equal(words(address, count), words(address, 20)[:count])
 
 
-@given(addresses, addresses)
-def test_different_addresses_share_no_word(one, other):
+@given(addresses, addresses, st.integers(0, 5))
+def test_different_addresses_share_no_word(one, other, field):
+    """Be it that one field alone differs."""
+    other = tuple(other[i] if field in (i, 5) else one[i] for i in range(5))
     shared = np.intersect1d(words(one), words(other)).size
     assert shared == (8 if one == other else 0)
-
-
-@pytest.mark.parametrize("field", range(5))
-def test_every_field_of_the_address_matters(field):
-    base = (111, "task", Split.TRAIN, 5, 0)
-    changed = (112, "other", Split.TEST, 6, 1)
-    other = tuple(changed[i] if i == field else base[i] for i in range(5))
-    assert not np.intersect1d(words(base, 1000), words(other, 1000)).size
 
 
 def test_steps_do_not_overlap_however_many_words_are_taken():

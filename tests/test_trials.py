@@ -57,10 +57,10 @@ def test_what_is_damaged_beside_a_result_is_named_and_unknown(tmp_path, name):
     assert [one.run for one in found] == runs
     assert len(said) == 1
     assert name in said[0]
-    count = 2 - (name == "environment.json")
+    known = runs if name == "environment.json" else runs[1:]
     machine = "CPU of one, 2 threads, torch None, Python None"
-    assert describe(found) == [f"{count} trials ran on: {machine}."]
-    assert set(lines_of(found)["run"]) == ({*runs} if name == "environment.json" else {runs[1]})
+    assert describe(found) == [f"{3 - len(known)} trials ran on: {machine}."]
+    assert {*lines_of(found)["run"]} == {*known}
     with pytest.raises(CorruptError, match=name):
         gather(tmp_path, runs)
 
@@ -93,10 +93,9 @@ def test_curves_are_exported_in_parts_as_they_are_whole(tmp_path, monkeypatch):
 
 
 def test_a_whole_number_that_some_trials_lack_stays_whole(tmp_path):
-    found = [
-        Trial(run, spec, {"metrics": {}}, {}, {"update": [1], "loss": [0.5]})
-        for run, spec in (("a", {"seed": 1, "encoding": {"size": 8}}), ("b", {"seed": 2}))
-    ]
+    specs = {"a": {"seed": 1, "encoding": {"size": 8}}, "b": {"seed": 2}}
+    curve = {"update": [1], "loss": [0.5]}
+    found = [Trial(run, spec, {"metrics": {}}, {}, curve) for run, spec in specs.items()]
     assert export_curves(found, tmp_path / "curves.csv") == 2
     assert (tmp_path / "curves.csv").read_text() == (
         "run,seed,encoding.size,kind,update,loss\na,1,8,train,1,0.5\nb,2,,train,1,0.5\n"

@@ -22,15 +22,18 @@ PACKAGES = {"pernn": SOURCE, "pernn.lab": SOURCE / "lab"}
 name = {"ids": lambda path: str(path.relative_to(ROOT))}
 
 
+def layers_of(container):
+    return [row.split(" | ") for row in CONTRACTS[container]["layers"]]
+
+
 @pytest.mark.parametrize("container", PACKAGES)
 def test_the_contract_lists_every_package(container):
-    contract, folder = CONTRACTS[container], PACKAGES[container]
-    assert contract["exhaustive"] is True
-    assert "ignore_imports" not in contract
-    listed = {package for row in contract["layers"] for package in row.split(" | ")}
+    folder = PACKAGES[container]
+    assert CONTRACTS[container]["exhaustive"] is True
+    assert "ignore_imports" not in CONTRACTS[container]
     packages = {path.stem for path in folder.glob("*.py")} - {"__init__"}
     packages |= {path.parent.name for path in folder.glob("*/__init__.py")}
-    assert packages == listed
+    assert packages == {package for row in layers_of(container) for package in row}
 
 
 def room_of(path):
@@ -39,12 +42,18 @@ def room_of(path):
     return ".".join(["pernn", *parts[: 2 if parts[0] == "lab" else 1]])
 
 
+def nodes_of(path, *kinds):
+    return [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, kinds)]
+
+
 def imported(path):
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom):
-            yield "." * node.level + (node.module or "")
-        elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+    yield from ("." * n.level + (n.module or "") for n in nodes_of(path, ast.ImportFrom))
+    yield from (alias.name for node in nodes_of(path, ast.Import) for alias in node.names)
+
+
+def room_in(parts):
+    """Return the package that a dotted name leads into."""
+    return ".".join(parts[: 3 if parts[1] == "lab" else 2])
 
 
 # Of all files in one test: to begin a test for each takes longer than to read them.
@@ -55,7 +64,7 @@ def test_across_rooms_only_the_package_itself_is_imported():
             parts = module.split(".")
             assert not module.startswith(".."), path
             if parts[0] == "pernn" and len(parts) > 1:
-                room = ".".join(parts[: 3 if parts[1] == "lab" else 2])
+                room = room_in(parts)
                 assert module == room, f"{path}: {module}: import {room} instead"
                 assert room != own, f"{path}: {module}: inside a package, from .file import"
 
@@ -64,10 +73,10 @@ PLACE = re.compile(r"pernn\.(?:lab\.)?\w+[.:][\w.:]*")
 
 
 def rows_of_rooms():
-    layers = [[f"pernn.{one}" for one in row.split(" | ")] for row in CONTRACTS["pernn"]["layers"]]
-    lab = [
-        [f"pernn.lab.{one}" for one in row.split(" | ")] for row in CONTRACTS["pernn.lab"]["layers"]
-    ]
+    layers, lab = (
+        [[f"{container}.{one}" for one in row] for row in layers_of(container)]
+        for container in PACKAGES
+    )
     at = layers.index(["pernn.lab"])
     rows = [*layers[:at], *lab, *layers[at + 1 :]]
     return {room: number for number, row in enumerate(rows) for room in row}
@@ -77,14 +86,11 @@ def test_no_string_names_a_module_of_a_higher_package():
     # An import by name would pass the contract unseen.
     rows, upwards = rows_of_rooms(), []
     for path in FILES:
-        own = room_of(path)
-        for node in ast.walk(ast.parse(path.read_text())):
-            text = node.value if isinstance(node, ast.Constant) else None
-            if own in rows and isinstance(text, str) and PLACE.fullmatch(text):
-                parts = re.split("[.:]", text)
-                found = ".".join(parts[: 3 if parts[1] == "lab" else 2])
-                if rows.get(found, rows[own]) < rows[own]:
-                    upwards.append(f"{path.relative_to(ROOT)}: {text}")
+        own = rows.get(room_of(path), -1)
+        for text in (node.value for node in nodes_of(path, ast.Constant)):
+            found = PLACE.fullmatch(text) if isinstance(text, str) else None
+            if found and rows.get(room_in(re.split("[.:]", text)), own) < own:
+                upwards.append(f"{path.relative_to(ROOT)}: {text}")
     assert not upwards
 
 
@@ -92,11 +98,7 @@ def test_no_string_names_a_module_of_a_higher_package():
 def test_no_package_has_files_in_a_circle(package):
     # Imports within functions and for types count: who reads one file must read the other.
     graph = {
-        path.stem: {
-            node.module
-            for node in ast.walk(ast.parse(path.read_text()))
-            if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module
-        }
+        path.stem: {n.module for n in nodes_of(path, ast.ImportFrom) if n.level == 1 and n.module}
         for path in package.glob("*.py")
         if path.stem != "__init__"
     }
@@ -112,10 +114,8 @@ def test_no_file_or_folder_is_a_drawer():
 def test_annotations_are_live():
     # Postponed annotations weaken the shape checks; beartype cannot see `Self` outside a class.
     for path in FILES:
-        text = path.read_text()
-        assert "from __future__ import annotations" not in text, path
-        names = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
-        assert "Self" not in names, path
+        assert "from __future__ import annotations" not in path.read_text(), path
+        assert "Self" not in {node.id for node in nodes_of(path, ast.Name)}, path
 
 
 @pytest.mark.parametrize("package", sorted(SOURCE.glob("**/__init__.py")), **name)
@@ -131,16 +131,10 @@ def test_no_public_name_is_also_a_file_of_its_package(package):
 @pytest.mark.parametrize("path", [p for p in FILES if p.name == "__init__.py"], **name)
 def test_a_public_name_is_declared_once(path):
     # As an import as itself; `pernn.lazy.exports` makes `__all__` and the lazy table of it.
-    tree = ast.parse(path.read_text())
-    names = [
-        alias.asname
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-        if alias.asname
-    ]
+    imports = nodes_of(path, ast.ImportFrom)
+    names = [alias.asname for node in imports for alias in node.names if alias.asname]
     assert len(names) == len(set(names))
-    strings = {n.value for n in ast.walk(tree) if isinstance(n, ast.Constant)}
+    strings = {node.value for node in nodes_of(path, ast.Constant)}
     assert not strings & set(names)
 
 

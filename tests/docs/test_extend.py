@@ -100,24 +100,20 @@ def test_the_core_obeys_the_laws(minimal_gated, law, rest):
     law(minimal_gated, *rest)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_the_encodings_steps_are_a_prefix(pasted, dtype):
-    config = pasted("encoding").TriangleConfig(size=12)
-    full = config.build(60, "halves").to(dtype)(60)
-    assert full.shape == (60, 12)
-    assert full.dtype == dtype
-    for steps in range(60):
-        assert torch.equal(config.build(60, "halves").to(dtype)(steps), full[:steps])
-    assert full.abs().max() == 1
-    assert len({tuple(row) for row in full.tolist()}) == 60
-    # Period 4: 1, 0, −1, 0, and a quarter later.
-    assert full[:5, 0].tolist() == [1, 0, -1, 0, 1]
-    assert full[:5, 6].tolist() == [0, -1, 0, 1, 0]
-
-
-def test_the_encoding_takes_what_every_code_takes(pasted):
-    config = pasted("encoding").TriangleConfig(size=4, combine="add", masked="output")
-    code = config.build(8, "halves")
+def test_the_encodings_steps_are_a_prefix_and_it_takes_what_every_code_takes(pasted):
+    module = pasted("encoding")
+    config = module.TriangleConfig(size=12)
+    for dtype in (torch.float32, torch.float64):
+        full = config.build(60, "halves").to(dtype)(60)
+        assert (full.shape, full.dtype) == ((60, 12), dtype)
+        for steps in range(60):
+            assert torch.equal(config.build(60, "halves").to(dtype)(steps), full[:steps])
+        assert full.abs().max() == 1
+        assert len({tuple(row) for row in full.tolist()}) == 60
+        # Period 4: 1, 0, −1, 0, and a quarter later.
+        assert full[:5, 0].tolist() == [1, 0, -1, 0, 1]
+        assert full[:5, 6].tolist() == [0, -1, 0, 1, 0]
+    code = module.TriangleConfig(size=4, combine="add", masked="output").build(8, "halves")
     assert code.joined_size(4) == 4
     assert not code(8, 3)[5:].any()
 
@@ -127,11 +123,9 @@ def test_the_tasks_splits_are_disjoint_and_its_targets_the_rule(pasted):
     assert isinstance(module.Copy(), Rule)
     stream = module.CopyConfig(vocab_size=3, length=5, num_held_out=100).build().stream(111)
     assert isinstance(stream, BatchStream)
-    test = stream.test()
-    held_out = set(map(tuple, test.tokens.tolist()))
+    held_out = set(map(tuple, stream.test().tokens.tolist()))
     assert len(held_out) == 100
-    for step in range(20):
-        batch = stream.train(step, 64)
+    for batch in (stream.train(step, 64) for step in range(20)):
         assert not held_out & set(map(tuple, batch.tokens.tolist()))
         assert batch.targets.tolist() == batch.tokens.tolist()
         assert batch.num_queries == 5
@@ -192,20 +186,20 @@ def test_a_plain_module_is_a_core_in_training_decoding_and_analysis(pasted):
         type(config)(num_layers=2)
 
 
-@pytest.mark.parametrize(
-    ("layer", "said"),
-    [
-        (torch.nn.Linear(12, 8), "expected a module with integers input_size and hidden_size"),
-        (torch.nn.GRU(12, 8), "build it with batch_first=True"),
-        (
-            torch.nn.GRU(12, 8, batch_first=True, bidirectional=True),
-            r"outputs \(1, 4, 8\) and a state, got \(1, 4, 16\)",
-        ),
-    ],
-)
-def test_a_module_that_is_no_core_is_refused_in_one_line(layer, said):
+NO_CORES = {
+    "expected a module with integers input_size and hidden_size": torch.nn.Linear(12, 8),
+    "build it with batch_first=True": torch.nn.GRU(12, 8),
+    r"outputs \(1, 4, 8\) and a state, got \(1, 4, 16\)": torch.nn.GRU(
+        12, 8, batch_first=True, bidirectional=True
+    ),
+}
+
+
+@pytest.mark.parametrize("said", NO_CORES)
+def test_a_module_that_is_no_core_is_refused_in_one_line(said):
+    tokens = torch.zeros(1, 3).long()
     with pytest.raises(ConfigError, match=said) as refused:
-        PositionEncodedRNN(5, layer, Sinusoidal(4), embedding_size=8)(torch.zeros(1, 3).long(), 1)
+        PositionEncodedRNN(5, NO_CORES[said], Sinusoidal(4), embedding_size=8)(tokens, 1)
     assert "\n" not in str(refused.value)
 
 
@@ -213,9 +207,8 @@ def test_a_layer_of_pytorch_is_a_core(generator):
     encoding = Sinusoidal(4)
     model = PositionEncodedRNN(5, "lstm", encoding, embedding_size=8, hidden_size=8)
     plain = PositionEncodedRNN(5, model.core.to_torch(), encoding, embedding_size=8)
-    plain.load_state_dict(
-        {name.replace("core.", "core.layer."): v for name, v in model.state_dict().items()}
-    )
+    weights = model.state_dict().items()
+    plain.load_state_dict({name.replace("core.", "core.layer."): v for name, v in weights})
     tokens = torch.randint(5, (2, 6), generator=generator)
     torch.testing.assert_close(plain(tokens, 3), model(tokens, 3))
 
@@ -258,7 +251,7 @@ def pernn(site, *arguments):
     return call(*arguments, cwd=site, PYTHONPATH=paths, PERNN_RESULTS=str(site / "results"))
 
 
-def test_an_installed_package_is_named_by_a_file(installed):
+def test_what_is_installed_is_named_by_a_file_listed_and_run(installed):
     done = pernn(installed, "train", "trial.toml", "--device", "cpu", "--json")
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
@@ -266,15 +259,9 @@ def test_an_installed_package_is_named_by_a_file(installed):
     kinds = [spec[part]["kind"] for part in ("task", "core", "encoding")]
     assert kinds == ["copy", "minimal_gated", "triangle"]
     assert spec["training"]["iterations"] == 40
-
-
-def test_an_installed_experiment_is_listed_and_run(installed):
+    place = {"question": "", "source": "my_parts.binary_length:EXPERIMENT"}
     rows = json.loads(pernn(installed, "list", "--json").stdout)
-    assert rows[-1] == {
-        "name": "binary_length",
-        "question": "",
-        "source": "my_parts.binary_length:EXPERIMENT",
-    }
+    assert rows[-1] == {"name": "binary_length", **place}
     settings = ("training.iterations=2", "core.hidden_size=8", "task.num_held_out=8", "seed=1")
     sets = [word for setting in settings for word in ("--set", setting)]
     done = pernn(installed, "run", "binary_length", *sets, "--runner", "inline", "--device", "cpu")
@@ -286,18 +273,18 @@ def test_an_installed_experiment_is_listed_and_run(installed):
 
 def test_a_file_in_the_current_directory_is_named_by_its_place(tmp_path):
     (tmp_path / "mingru.py").write_text(recipe("core")[0], encoding="utf-8")
-    settings = 'encoding = "none"\n[core]\nkind = "lstm"\nhidden_size = 8\n'
-    task = '[task]\nkind = "reverse_ordering"\nvocab_size = 4\nlength = 5\nnum_held_out = 8\n'
-    training = "[training]\niterations = 2\nbatch_size = 4\n"
-    (tmp_path / "trial.toml").write_text(settings + task + training)
-    place = "mingru:MinGRUConfig"
-    words = ("train", "trial.toml", "--set", f"core.kind={place}", "--json")
-    done = succeed(*words, cwd=tmp_path)
-    directory = Path(json.loads(done.stdout)["directory"])
-    assert json.loads((tmp_path / directory / "spec.json").read_text())["spec"]["core"] == {
-        "kind": place, "hidden_size": 8, "num_layers": 1,
-    }  # fmt: skip
-    environment = json.loads((tmp_path / directory / "environment.json").read_text())
+    trial = """
+        encoding = "none"
+        core = {kind = "lstm", hidden_size = 8}
+        task = {kind = "reverse_ordering", vocab_size = 4, length = 5, num_held_out = 8}
+        training = {iterations = 2, batch_size = 4}
+    """
+    (tmp_path / "trial.toml").write_text(trial)
+    words = ("train", "trial.toml", "--set", "core.kind=mingru:MinGRUConfig", "--json")
+    directory = tmp_path / json.loads(succeed(*words, cwd=tmp_path).stdout)["directory"]
+    core = json.loads((directory / "spec.json").read_text())["spec"]["core"]
+    assert core == {"kind": "mingru:MinGRUConfig", "hidden_size": 8, "num_layers": 1}
+    environment = json.loads((directory / "environment.json").read_text())
     assert set(environment["parts"]) == {"core"}
 
 
@@ -330,9 +317,8 @@ def test_targets_that_are_no_ids_are_named_with_their_rule(pasted, made, said):
     vars(module)["Copy"].targets = eval(f"lambda self, inputs: {made}", vars(module))  # noqa: S307
     task = module.CopyConfig(vocab_size=4, length=5, num_held_out=8).build()
     inputs = np.arange(40).reshape(8, 5) % 4
-    with pytest.raises(
-        ConfigError, match=f"rule Copy is invalid: expected .* 8 rows .* 0 … 3, {said}"
-    ):
+    said = f"rule Copy is invalid: expected .* 8 rows .* 0 … 3, {said}"
+    with pytest.raises(ConfigError, match=said):
         task.batch(inputs)
 
 
@@ -340,25 +326,21 @@ def test_a_registered_experiment_is_checked(pasted, monkeypatch):
     where = "pernn.lab.experiments.experiment.registered"
     experiment = pasted("experiment").EXPERIMENT
 
-    def register(name, found):
+    def find(name, found):
         point = Mock(**{"load.side_effect": [found]})  # what is an error is raised
         monkeypatch.setattr(where, lambda: {name: point})
+        return find_experiment(name)
 
-    register("binary_length", experiment)
-    assert find_experiment("binary_length") is experiment
-    for found, complaint in (
-        (ImportError("no module"), "cannot be imported: ImportError: no module"),
-        (SyntaxError("invalid syntax"), "cannot be imported: SyntaxError: invalid syntax"),
-        ({"name": "binary_length"}, "must be an Experiment called 'binary_length', got {"),
+    assert find("binary_length", experiment) is experiment
+    gone, no_python = ImportError("no module"), SyntaxError("invalid syntax")
+    for name, found, said in (
+        ("binary_length", gone, "cannot be imported: ImportError: no module"),
+        ("binary_length", no_python, "cannot be imported: SyntaxError: invalid syntax"),
+        ("binary_length", {"name": "binary_length"}, "Experiment called 'binary_length', got {"),
+        ("other", experiment, "must be an Experiment called 'other', got 'binary_length"),
     ):
-        register("binary_length", found)
-        with pytest.raises(ConfigError, match=complaint):
-            find_experiment("binary_length")
-    register("other", experiment)
-    with pytest.raises(
-        ConfigError, match="must be an Experiment called 'other', got 'binary_length"
-    ):
-        find_experiment("other")
+        with pytest.raises(ConfigError, match=said):
+            find(name, found)
 
 
 def test_the_page_claims_no_kind_that_is_built_in():

@@ -73,7 +73,7 @@ def test_what_is_written_by_hand_keeps_within_its_words():
     assert sum(map(num_words, texts)) <= IN_ALL
 
 
-FOLDER = Path(__file__).parents[2] / "docs" / "evidence" / "pilots"
+FOLDER = ROOT / "docs" / "evidence" / "pilots"
 FILES = sorted(FOLDER.glob("*.csv"))
 MEASURED = ("accuracy", "value", "updates_to_0.9", "accuracy_frequent_among_frequent")
 

@@ -88,9 +88,8 @@ def drawn_tree():
 
 
 def test_the_tree_is_what_is_written(results):
-    found = {
-        general(str(path.relative_to(results))) + "/" * path.is_dir() for path in results.rglob("*")
-    }
+    paths = results.rglob("*")
+    found = {general(str(path.relative_to(results))) + "/" * path.is_dir() for path in paths}
     damaged = "runs/<run>/checkpoints/damaged-update-<n>/"
     found = {path for path in found if not path.startswith(damaged)} | (found & {damaged})
     assert found == drawn_tree()
@@ -109,16 +108,15 @@ def documented(name):
 def written(root):
     """File name → top-level keys of all files of that name."""
     keys = defaultdict(set)
+    known = re.compile(r"(model|optimizer\.(?:exp_avg|exp_avg_sq|step))\..+")
     for path in root.rglob("*"):
         if "damaged-" in str(path):
             continue
-        if path.suffix == ".json":
-            keys[general(path.name)] |= json.loads(path.read_text(encoding="utf-8")).keys()
-        elif path.suffix == ".jsonl":
-            for line in path.read_text(encoding="utf-8").splitlines():
-                keys[general(path.name)] |= json.loads(line).keys()
+        if path.suffix in (".json", ".jsonl"):
+            text = path.read_text(encoding="utf-8")
+            for one in [text] if path.suffix == ".json" else text.splitlines():
+                keys[general(path.name)] |= json.loads(one).keys()
         elif path.suffix == ".safetensors":
-            known = re.compile(r"(model|optimizer\.(?:exp_avg|exp_avg_sq|step))\..+")
             keys[path.name] |= {known.sub(r"\1.*", tensor) for tensor in load_file(path)}
     return keys
 
@@ -181,12 +179,8 @@ def test_the_pages_python_runs(results, tmp_path, monkeypatch, capsys):
 def documented_tables():
     """(Table, task) → what the page says about its columns."""
     (section,) = re.findall(r"^### Tables\n(.*?)(?=^##)", PAGE, re.DOTALL | re.MULTILINE)
-    return {
-        (name, task): text
-        for name, task, text in re.findall(
-            r"^\| `(\w+)` \| ([^|]+) \| (.*) \|$", section, re.MULTILINE
-        )
-    }
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \| (.*) \|$", section, re.MULTILINE)
+    return {(name, task): text for name, task, text in rows}
 
 
 def measured(task):
@@ -213,7 +207,5 @@ def test_tables_and_metrics_of_tasks_are_documented(task):
         before = said["by_condition", "dual frequency"] if "as above" in text else ""
         columns = set(re.findall(r"`(\w+)`", text + before)) - {"Frequent", "Rare"}
         assert set(table) == columns
-    everything = documented("metrics.jsonl") | set(
-        re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE)
-    )
-    assert found.metrics.keys() <= everything
+    everything = set(re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE))
+    assert found.metrics.keys() <= documented("metrics.jsonl") | everything

@@ -1,13 +1,13 @@
 """The site: every page has a place in it, and the reference has every public name."""
 
 import importlib
-import importlib.util
 import re
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from docs.test_readme import script
 from pernn.lab.tasks import draw_pictures
 
 ROOT = Path(__file__).parents[2]
@@ -15,10 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def site():
-    spec = importlib.util.spec_from_file_location("site_of_docs", ROOT / "docs" / "site.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("site")
 
 
 def test_every_page_has_a_place(site):

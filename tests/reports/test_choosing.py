@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from pernn.lab.experiments.tuning import over_values
 from pernn.lab.reports import draw
 from pernn.lab.reports.forms import OWN_BEST
 from pernn.lab.reports.texts import footer
-from reports.cases import judge
+from reports.test_claims import judge
 from reports.trials import ENCODING, SEEDS, experiment, trial
 
 BEST = {"none": 1e-2, "sinusoidal": 3e-3}
@@ -39,22 +40,19 @@ def records(*, overfit="", skip=None, best=BEST):
 
     The one that is overfit is best at 0.03 in the choosing seeds only.
     """
-    noise = random.Random(7)
-    found = []
-    for seed in (*SEEDS, *VALIDATION_SEEDS):
-        for kind, rate_of in best.items():
-            for rate in RATES:
-                accuracy = 0.9 - 0.1 * abs(RATES.index(rate) - RATES.index(rate_of))
-                if kind == overfit and rate == RATES[-1] and seed in VALIDATION_SEEDS:
-                    accuracy = 1.0
-                if (rate, seed) != skip:
-                    found.append(
-                        trial(
-                            run=f"{len(found):016x}", core__kind="gru", encoding__kind=kind,
-                            training__learning_rate=rate, seed=seed,
-                            token_accuracy=accuracy + noise.uniform(-0.01, 0.01),
-                        )
-                    )  # fmt: skip
+    noise, found = random.Random(7), []
+    seeds = (*SEEDS, *VALIDATION_SEEDS)
+    for seed, kind, rate in product(seeds, best, RATES):
+        accuracy = 0.9 - 0.1 * abs(RATES.index(rate) - RATES.index(best[kind]))
+        if kind == overfit and rate == RATES[-1] and seed in VALIDATION_SEEDS:
+            accuracy = 1.0
+        if (rate, seed) != skip:
+            about = trial(
+                run=f"{len(found):016x}", core__kind="gru", encoding__kind=kind, seed=seed
+            )
+            found.append(
+                about | {RATE: rate, "token_accuracy": accuracy + noise.uniform(-0.01, 0.01)}
+            )
     return found
 
 
@@ -75,9 +73,8 @@ def test_seeds_that_choose_are_not_judged():
 def test_without_a_trial_that_chooses_nothing_is_chosen():
     found = judge(CLAIM, records(skip=(3e-2, VALIDATION_SEEDS[0])))
     assert found.verdict == "not run"
-    assert (
-        "the choice needs seeds 1009, 2003, 3001 at training.learning_rate = 0.03" in found.detail
-    )
+    said = "the choice needs seeds 1009, 2003, 3001 at training.learning_rate = 0.03"
+    assert said in found.detail
 
 
 @pytest.mark.parametrize("contrast", [ENCODING, None])
@@ -86,10 +83,9 @@ def test_a_figure_rings_what_is_chosen_and_tells_what_is_judged(contrast):
     layout = over_values(experiment().figure, RATE, "core.kind")
     about = experiment(figure=replace(layout, contrast=contrast), claims=(CLAIM,))
     best = {"none": 1e-2, "sinusoidal": 3e-2}
+    found = records(overfit="sinusoidal")
     found = [
-        one
-        for one in records(overfit="sinusoidal")
-        if one["seed"] in VALIDATION_SEEDS or one[RATE] == best[one["encoding.kind"]]
+        r for r in found if r["seed"] in VALIDATION_SEEDS or r[RATE] == best[r["encoding.kind"]]
     ]
     axes, *below = draw(about, found).axes
     judged = {rate: [] for rate in best.values()}
@@ -103,16 +99,14 @@ def test_a_figure_rings_what_is_chosen_and_tells_what_is_judged(contrast):
     assert drawn.get_ydata()[[*drawn.get_xdata()].index(3e-2)] == pytest.approx(means[3e-2])
     assert axes.figure.legends[0].get_texts()[0].get_text() == OWN_BEST
     told = f"{judge(CLAIM, found).interval}, n = 5".replace("-", "−")
-    assert [one.get_text() for one in axes.texts] == [
-        f"Position-encoded − Vanilla, each at its best:\n{told}"
-    ]
+    (said,) = (one.get_text() for one in axes.texts)
+    assert said == f"Position-encoded − Vanilla, each at its best:\n{told}"
     assert axes.get_title(loc="right") == "n = 3 or 5"
     assert [one.get_title(loc="right") for one in below] == (["n = 3"] if contrast else [])
     said = footer(about, found)
     assert said.startswith("n = 3 or 5 seeds · ")
-    assert said.endswith(
-        "seeds 1009, 2003, 3001 choose, and are shown only where there are no others"
-    )
+    shown = "seeds 1009, 2003, 3001 choose, and are shown only where there are no others"
+    assert said.endswith(shown)
 
 
 def test_trials_that_choose_are_not_missed():
@@ -131,27 +125,17 @@ def test_trials_that_choose_are_not_missed():
 
 
 def test_conditions_that_a_claim_does_not_compare_are_not_asked_for():
-    claim = replace(
-        CLAIM,
-        predicate=DiffersMore(
-            "token_accuracy",
-            {},
-            ENCODING,
-            Contrast("core.kind", treated="lstm", baseline="gru"),
-            "task.vocab_size",
-        ),
-    )
-    two = [
-        one | {"core.kind": core, "task.vocab_size": 8, "run": f"{core}{one['run']}"}
-        for core in ("gru", "lstm")
-        for one in records()
-    ]
+    between = Contrast("core.kind", treated="lstm", baseline="gru")
+    more = DiffersMore("token_accuracy", {}, ENCODING, between, "task.vocab_size")
+    claim = replace(CLAIM, predicate=more)
+
+    def of(core):
+        about = {"core.kind": core, "task.vocab_size": 8}
+        return [one | about | {"run": f"{core}{one['run']}"} for one in records()]
+
+    two = [*of("gru"), *of("lstm")]
     # A third core, of which no trial that chooses has run.
-    third = [
-        one | {"core.kind": "elman", "task.vocab_size": 8, "run": f"elman{one['run']}"}
-        for one in records()
-        if one["seed"] not in VALIDATION_SEEDS
-    ]
+    third = [one for one in of("elman") if one["seed"] not in VALIDATION_SEEDS]
     found, alone = judge(claim, [*two, *third]), judge(claim, two)
     assert alone.interval is not None
     assert (found.verdict, found.interval) == (alone.verdict, alone.interval)

@@ -1,4 +1,4 @@
-"""Verdicts: what decides them, what they rest on, and what they show."""
+"""Verdicts of each kind of claim: what decides them, what they rest on and what they show."""
 
 import json
 import math
@@ -8,28 +8,86 @@ import pytest
 from scipy.stats import ttest_1samp
 
 from pernn.errors import ConfigError
-from pernn.lab.experiments import Differs, Grows, Place
+from pernn.lab.experiments import (
+    PLANNED,
+    AtLeast,
+    AtMost,
+    Claim,
+    Contrast,
+    Differs,
+    DiffersMore,
+    Equivalent,
+    EveryTrial,
+    Grows,
+    LimitNear,
+    Place,
+)
 from pernn.lab.experiments.predicates import with_primary
-from pernn.lab.reports import (
-    bootstrap_interval,
-    judge_all,
-    judge_experiment,
-)
-from pernn.lab.runs import RunSpec
-from reports.cases import (
-    around,
-    at_least,
-    claim,
-    differs,
-    equivalent,
-    every_trial,
-    grid,
-    grows,
-    judge,
-    limit_near,
-    pairs,
-)
-from reports.trials import ENCODING, SEEDS, experiment
+from pernn.lab.reports import bootstrap_interval, judge_all, judge_experiment, student_interval
+from reports.trials import ENCODING, SEEDS, experiment, finished, planned, trial
+
+NOISE = [0.0, 0.02, -0.02, 0.01, -0.01]
+"""Of five seeds, mean 0."""
+
+
+def around(*means):
+    """Five trials about each mean; a list of cells if there are several."""
+    cells = [[mean + one for one in NOISE] for mean in means]
+    return cells[0] if len(cells) == 1 else cells
+
+
+def claim(predicate, **more):
+    return Claim("name", "statement", Place("v3", "Fig. 2"), predicate, **more)
+
+
+def judge(about, *what):
+    """Judge a claim alone."""
+    return judge_all([about], *what)[0]
+
+
+def grid(cells, code="sinusoidal", **more):
+    return [
+        trial(run=f"{size}{seed}{code}{more}", seed=seed, k=size, encoding__kind=code, m=value)
+        | {"core.kind": "gru"}
+        | more
+        for size, values in cells.items()
+        for seed, value in zip(SEEDS, values, strict=False)
+    ]
+
+
+def pairs(differences, **more):
+    baseline = {size: [0.5] * len(values) for size, values in differences.items()}
+    treated = {size: [0.5 + value for value in values] for size, values in differences.items()}
+    return grid(baseline, "none", **more) + grid(treated, **more)
+
+
+def differs(sign=1, **more):
+    return claim(Differs("m", {"core.kind": "gru"}, ENCODING, cells="k", sign=sign, **more))
+
+
+def grows():
+    return claim(Grows("m", {"core.kind": "gru"}, ENCODING, along="k"))
+
+
+def at_least(*required):
+    where = {"encoding.kind": "sinusoidal"}
+    return claim(AtLeast("m", where, "k", required, 0.95, threshold_origin="ours"))
+
+
+def equivalent(*required):
+    where, margin = (required or PLANNED), 0.05
+    return claim(Equivalent("m", {}, ENCODING, "k", where, margin, margin_origin="ours"))
+
+
+def limit_near(near, *required):
+    return claim(LimitNear("m", {}, "k", required, 0.95, near, threshold_origin="the text's"))
+
+
+def every_trial():
+    return claim(EveryTrial("m", {}, "k", PLANNED, (0.125, 1.0), 0.01, tolerance_origin="ours"))
+
+
+GOOD, BAD, NEAR = [0.99, 0.98, 1.0, 0.99, 0.98], [0.5, 0.6, 0.4, 0.5, 0.7], around(0.951)
 
 
 def about(cells="k", **where):
@@ -41,6 +99,9 @@ SIZES = pairs({4: around(0.1), 8: around(-0.5), 16: around(-0.6)})
 APART = [r for r in pairs({4: [0.5], 8: [0.5] * 2}) if (r["seed"] == SEEDS[0]) == (r["k"] == 4)]
 ONE_SIDE = [r for r in pairs({4: around(0.1)}) if r["encoding.kind"] == "none"]
 LACKING = [r if n else r | {"m": None} for n, r in enumerate(pairs({4: around(0.1)}))]
+BOTH = "both sinusoidal and none at"
+MISSPELT = claim(Differs("mm", {}, ENCODING, "kk"))
+MEANT = "'mm', did you mean 'm'?; no trial has a column 'kk', did you mean 'k'?"
 
 
 @pytest.mark.parametrize(
@@ -54,39 +115,15 @@ LACKING = [r if n else r | {"m": None} for n, r in enumerate(pairs({4: around(0.
         (differs(), [], "not run", 0, ""),
         (differs(required=(4,)), SOME, "supported", 5, ""),
         (differs(required=(4, 8)), SOME, "too few seeds", 3, "4, 8; 2 unfinished seeds left out"),
-        (
-            differs(required=(4, 8, 16, 32)),
-            SOME,
-            "not run",
-            0,
-            "needs both sinusoidal and none at k = 16, 32",
-        ),
+        (differs(required=(4, 8, 16, 32)), SOME, "not run", 0, f"needs {BOTH} k = 16, 32"),
         (differs(), APART, "not run", 0, "no seed has all of k = 4, 8"),
-        (
-            differs(),
-            ONE_SIDE,
-            "not run",
-            0,
-            "nothing finished or planned has both sinusoidal and none at any k",
-        ),
+        (differs(), ONE_SIDE, "not run", 0, f"nothing finished or planned has {BOTH} any k"),
         (differs(), LACKING, "too few seeds", 4, ""),
-        (
-            claim(Differs("mm", {}, ENCODING, "kk")),
-            [{**one, "m3": 0} for one in SOME],
-            "not run",
-            0,
-            "'mm', did you mean 'm'?; no trial has a column 'kk', did you mean 'k'?",
-        ),
+        (MISSPELT, [r | {"m3": 0} for r in SOME], "not run", 0, MEANT),
         # Selected by value, or by any of several.
         (about(k=4), SIZES, "supported", 5, ""),
         (about(k=(8, 16)), SIZES, "contradicted", 5, ""),
-        (
-            about(k=(64, 32), missing=1),
-            SIZES,
-            "not run",
-            0,
-            "no finished trial has k = 64 or 32, missing = 1",
-        ),
+        (about(k=(64, 32), z=1), SIZES, "not run", 0, "no finished trial has k = 64 or 32, z = 1"),
     ],
 )
 def test_differs(one, records, verdict, num_seeds, detail):
@@ -139,9 +176,7 @@ def test_an_average_says_where_the_sign_is_the_opposite():
 def test_where_accuracies_are_compared_errors_are_divided_by_a_factor():
     """Points shrink near 1; a factor of errors does not."""
     gains = [0.25, 0.3, 0.2, 0.375, 0.25]
-    records = [
-        {**one, "token_accuracy": one["m"]} for one in pairs({4: gains, 8: [0.25] * 5}, task="t")
-    ]
+    records = [{**r, "token_accuracy": r["m"]} for r in pairs({4: gains, 8: [0.25] * 5}, task="t")]
     about = claim(Differs("token_accuracy", {}, ENCODING, "k"))
     found = judge(about, records)
     logs = [(math.log2(0.5 / (0.5 - one)) + 1) / 2 for one in gains]
@@ -155,9 +190,7 @@ def test_where_accuracies_are_compared_errors_are_divided_by_a_factor():
     # Beside a trial without errors there is no factor, nor of other metrics.
     faultless = [{**one, "token_accuracy": 1.0} if one["k"] == 8 else one for one in records]
     assert judge(about, faultless).errors == ""
-    lacking = [
-        {**one, "token_accuracy": None} if one["seed"] == SEEDS[0] else one for one in records
-    ]
+    lacking = [r | {"token_accuracy": None} if r["seed"] == SEEDS[0] else r for r in records]
     assert (judge(about, lacking).num_seeds, judge(about, lacking).errors) == (4, "")
     assert "errors" not in judge(differs(), records).dump()
     assert judge(claim(Differs("token_accuracy", {"k": 4}, ENCODING, "k")), faultless).errors
@@ -165,31 +198,14 @@ def test_where_accuracies_are_compared_errors_are_divided_by_a_factor():
 
 def test_a_claim_fits_the_grid_of_every_sweep():
     """What is planned must be there; what other sweeps plan need not."""
-    specs = [
-        RunSpec().override({"seed": seed, "task.vocab_size": size, "encoding.kind": code})
-        for seed in SEEDS
-        for size in (4, 8)
-        for code in ("none", "sinusoidal")
-    ]
-    about = claim(Differs("m", {}, ENCODING, "task.vocab_size"))
-    records = [
-        {
-            "run": spec.fingerprint(),
-            "seed": spec.seed,
-            "task.vocab_size": spec.task.dump()["vocab_size"],
-            "encoding.kind": spec.encoding.kind,
-            "m": 0.5 + spec.seed * 1e-4 + 0.1 * (spec.encoding.kind == "sinusoidal"),
-        }
-        for spec in specs
-    ]
+    about = claim(Differs("token_accuracy", {"core.kind": "lstm"}, ENCODING, "task.vocab_size"))
+    records, specs = finished(), planned()
     four = [record for record in records if record["task.vocab_size"] == 4]
     assert judge(about, records, specs).verdict == "supported"
     assert judge(about, four).verdict == "supported"  # nobody knows of more
     found = judge(about, four, specs)
-    assert (found.verdict, found.detail) == (
-        "not run",
-        "needs both sinusoidal and none at task.vocab_size = 8",
-    )
+    assert found.verdict == "not run"
+    assert found.detail == "needs both sinusoidal and none at task.vocab_size = 8, 16, 32"
     found = judge(about, records[:-1], specs)
     assert (found.verdict, found.num_missing) == ("too few seeds", 1)
     assert found.remark.endswith("1 trial not finished")
@@ -258,12 +274,9 @@ def test_a_verdict_is_plain_json():
 
 def test_a_scale_registered_later_is_judged_by_its_own_rule():
     """Two claims, one primary: the newer rule corrects it for itself only."""
-    values = [0.0, 0.02, -0.02, 0.01, -0.01]
-    records = pairs({4: [0.03 + value for value in values]})
-    claims = (
-        replace(differs(), primary=True),
-        *(replace(differs(-1), name=f"{i}") for i in range(9)),
-    )
+    records = pairs({4: around(0.03)})
+    others = [replace(differs(-1), name=f"{i}") for i in range(9)]
+    claims = (replace(differs(), primary=True), *others)
     about = experiment(claims=claims, rules={"later": "2026-12"})
     older, newer = (judge_experiment(about, scale, records)[0] for scale in ("small", "later"))
     assert older.uncorrected == newer.uncorrected == newer.verdict
@@ -271,3 +284,170 @@ def test_a_scale_registered_later_is_judged_by_its_own_rule():
     assert newer.detectable < older.detectable
     with pytest.raises(ConfigError, match="primary claims"):
         with_primary(claims, "nothing")
+
+
+def along(*means):
+    """Cells of growing size, whose seeds' noise is not the same."""
+    shifted = [around(mean)[place:] + around(mean)[:place] for place, mean in enumerate(means)]
+    return dict(zip((4, 8, 16), shifted, strict=False))
+
+
+def cells(four, eight):
+    return pairs(dict(zip((4, 8), around(four, eight), strict=True)))
+
+
+FALLS = claim(Grows("m", {"encoding.kind": "sinusoidal"}, None, along="k", sign=-1))
+NO_GAIN = differs(-1, margin=-0.05, margin_origin="ours")
+"""Small gains and all losses support the claim."""
+AT_MOST = claim(AtMost("m", {}, "k", (4, 8), 2.0, "ours"))
+TWO, THREE = (4.0, 8.0), (4.0, 8.0, 16.0)
+SPLIT = [0.99, 0.99, 0.5, 0.5, 0.5]
+REACHED = grid({4: GOOD, 8: GOOD, 16: BAD})
+
+
+@pytest.mark.parametrize(
+    ("about", "records", "verdict"),
+    [
+        (grows(), pairs(along(0.1, 0.25, 0.4)), "supported"),
+        (grows(), pairs(along(0.4, 0.25, 0.1)), "contradicted"),
+        (grows(), pairs(along(0.2, 0.21, 0.2)), "inconclusive"),
+        (grows(), pairs(along(0.1)), "not run"),
+        (FALLS, grid({4: around(0.9), 8: around(0.5)}), "supported"),
+        (FALLS, grid({4: around(0.5), 8: around(0.9)}), "contradicted"),
+        (FALLS, grid({4: [0.5, 0.9, 0.5, 0.9, 0.7], 8: [0.9, 0.5, 0.5, 0.8, 0.7]}), "inconclusive"),
+        (FALLS, grid({4: around(0.9)}), "not run"),
+        (FALLS, grid({4: [0.9], 8: [0.5]}), "too few seeds"),
+        (NO_GAIN, pairs({4: around(0.0)}), "supported"),
+        (NO_GAIN, pairs({4: around(-0.2)}), "supported"),
+        (NO_GAIN, pairs({4: around(0.1)}), "contradicted"),
+        (NO_GAIN, pairs({4: around(0.05)}), "inconclusive"),
+        (equivalent(), cells(0.0, 0.01), "supported"),
+        (equivalent(), cells(0.0, -0.2), "contradicted"),
+        (equivalent(), cells(0.2, 0.0), "contradicted"),
+        (equivalent(), cells(0.2, -0.2), "contradicted"),  # their average is no excuse
+        (equivalent(), cells(0.0, 0.04), "inconclusive"),
+        (equivalent(4, 16), pairs({4: around(0.0)}), "not run"),
+        (at_least(4, 8), grid({4: GOOD, 8: GOOD}), "supported"),
+        (at_least(4, 8), grid({4: GOOD, 8: [0.95] * 5}), "supported"),
+        (at_least(4, 8), grid({4: GOOD, 8: BAD}), "contradicted"),
+        (at_least(4, 8), grid({4: GOOD, 8: NEAR}), "inconclusive"),
+        (at_least(4, 8), grid({4: GOOD, 8: GOOD[:4]}), "too few seeds"),
+        (at_least(4, 8), grid({4: GOOD, 8: GOOD[:1]}), "too few seeds"),
+        (at_least(4, 8), grid({4: GOOD}), "not run"),
+        (at_least(4, 8), [], "not run"),
+        (at_least(4), grid({4: GOOD, 64: [0.0] * 5}), "supported"),
+        (AT_MOST, grid({4: [1.0, 1.2, 1.1, 0.9, 1.0], 8: around(0.5)}), "supported"),
+        (AT_MOST, grid({4: [3.0, 3.5, 3.1, 3.2, 3.4], 8: around(0.5)}), "contradicted"),
+        (AT_MOST, grid({4: [1.0, 3.0, 2.0, 1.0, 3.0], 8: around(0.5)}), "inconclusive"),
+        (AT_MOST, grid({4: [2.0] * 5, 8: around(0.5)}), "supported"),
+        (limit_near(8.0, *THREE), REACHED, "supported"),
+        (limit_near(7.9, *THREE), REACHED, "supported"),
+        (limit_near(4.0, *THREE), REACHED, "inconclusive"),  # exactly twice as large
+        (limit_near(64.0, *THREE), REACHED, "contradicted"),
+        (limit_near(2.0, *THREE), REACHED, "contradicted"),
+        (limit_near(8.0, *THREE), grid({4: SPLIT, 8: GOOD, 16: BAD}), "inconclusive"),
+        (limit_near(8.0, *THREE), grid({4: GOOD, 8: GOOD}), "not run"),
+        (limit_near(8.0, *THREE), grid({4: GOOD, 8: GOOD, 16: BAD[:1]}), "too few seeds"),
+        (limit_near(64.0, *TWO), grid({4: BAD, 8: BAD}), "contradicted"),
+        # Above all that was tried, a limit is only known from below.
+        (limit_near(8.0, *TWO), grid({4: GOOD, 8: GOOD}), "inconclusive"),
+        (limit_near(64.0, *TWO), grid({4: GOOD, 8: GOOD}), "inconclusive"),
+        (limit_near(2.0, *TWO), grid({4: GOOD, 8: GOOD}), "contradicted"),
+    ],
+)
+def test_verdicts(about, records, verdict):
+    assert judge(about, records).verdict == verdict
+
+
+def test_details_end_with_what_decides():
+    assert judge(NO_GAIN, pairs({4: around(0.0)})).detail.endswith("against 0.05 (ours)")
+    worst = "the worst of 2 cells; margin ± 0.05 (ours)"
+    assert judge(equivalent(), cells(0.0, 0.01)).detail.endswith(worst)
+
+
+def test_grows_reports_the_slope_per_doubling():
+    found = judge(grows(), pairs({4: [0.0, 0.0], 8: [0.125, 0.25], 32: [0.375, 0.75]}))
+    assert found.interval.estimate == pytest.approx((0.125 + 0.25) / 2)
+    assert found.quantity == "m, sinusoidal − none, change per doubling of k"
+    assert found.verdict == "too few seeds"
+
+
+@pytest.mark.parametrize(
+    ("more", "less", "verdict"),
+    [(0.3, 0.1, "supported"), (0.1, 0.3, "contradicted"), (0.1, 0.1, "inconclusive")],
+)
+def test_differs_more(more, less, verdict):
+    """The gain in one task against the gain in another, both above zero."""
+    between = Contrast("task", treated="reverse", baseline="sort", baseline_where={"rule": "up"})
+    about = claim(DiffersMore("m", {}, ENCODING, between, "k"))
+    gains = around(more), around(less)[::-1]
+    records = pairs({4: gains[0]}, task="reverse") + pairs({4: gains[1]}, task="sort", rule="up")
+    found = judge(about, records)
+    assert found.verdict == verdict
+    assert found.interval.estimate == pytest.approx(more - less)
+    assert found.quantity == ("m, sinusoidal − none, more with task reverse than sort at k = 4")
+    other = pairs({4: gains[0]}, task="reverse") + pairs({4: gains[1]}, task="sort", rule="down")
+    assert judge(about, other).verdict == "not run"
+
+
+@pytest.mark.parametrize(
+    ("treated", "baseline", "said"),
+    [
+        ("sinusoidal", "none", "m, sinusoidal (late) − none at k = 4"),
+        (None, "none", "m, late − none at k = 4"),
+        ("sinusoidal", None, "m, sinusoidal (late) − without at k = 4"),
+    ],
+)
+def test_the_quantity_names_what_holds_on_one_side(treated, baseline, said):
+    contrast = Contrast("encoding.kind", treated, baseline, {"onset": "late"})
+    about = claim(Differs("m", {}, contrast, "k"))
+    sides = ((treated, "late"), (baseline, None))
+    both = {"k": 4, "m": 0.1, "seed": 1}
+    records = [{**both, "encoding.kind": kind, "onset": onset} for kind, onset in sides]
+    assert judge(about, records).quantity == said
+
+
+def test_what_cannot_be_doubled_is_refused():
+    with pytest.raises(ConfigError, match="k must be positive numbers"):
+        judge(grows(), pairs({0: [0.1, 0.1], 8: [0.2, 0.2]}))
+
+
+def test_at_least_shows_the_cell_that_decides_and_all_others():
+    found = judge(at_least(4, 8, 16), grid({4: GOOD, 8: NEAR, 16: [0.96] * 5}))
+    assert found.quantity == "m at k = 8"
+    assert found.interval == student_interval(NEAR)
+    assert found.detail == "the worst of 3 cells; threshold 0.95 (ours)"
+    assert [(cell.name, cell.interval) for cell in found.cells] == [
+        ("k = 4", student_interval(GOOD)),
+        ("k = 8", student_interval(NEAR)),
+        ("k = 16", student_interval([0.96] * 5)),
+    ]
+
+
+def test_one_cell_of_many_contradicts_only_after_correction():
+    """A cell that alone would be below (p = 0.018) is none among fourteen."""
+    low = [0.943, 0.948, 0.941, 0.9485, 0.938]
+    assert judge(at_least(4), grid({4: low})).verdict == "contradicted"
+    cells = {4: low} | {2**n: GOOD for n in range(3, 16)}
+    assert judge(at_least(*cells), grid(cells)).verdict == "inconclusive"
+
+
+def test_a_limit_is_reached_before_the_first_failure_and_is_half_the_smallest_value_or_more():
+    for near, *cells, limit in ((4.0, GOOD, BAD, GOOD, 2.0), (64.0, BAD, BAD, 1.0)):
+        values = dict(zip((4, 8, 16), cells, strict=False))
+        found = judge(limit_near(near, *map(float, values)), grid(values))
+        assert found.interval == student_interval([limit] * 5)
+
+
+@pytest.mark.parametrize(
+    ("odd", "verdict"),
+    [(1.0, "supported"), (0.99, "supported"), (0.985, "inconclusive"), (0.5, "contradicted")],
+)
+def test_every_trial(odd, verdict):
+    """One counterexample of ten refutes it, if it is none by measurement error."""
+    found = judge(every_trial(), grid({4: [1.0, 0.125, 0.13, 1.0, 0.12], 8: [1.0] * 4 + [odd]}))
+    assert found.verdict == verdict
+    near = 10 if verdict == "supported" else 9
+    assert found.detail.startswith(f"{near} of 10 trials lie within 0.01 of 0.125 or 1 (ours)")
+    assert found.interval.estimate == near / 10
+    assert found.interval.low == pytest.approx({10: 0.6915, 9: 0.5550}[near], abs=1e-4)

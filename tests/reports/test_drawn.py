@@ -21,8 +21,10 @@ from reports.test_pace import pairs
 from reports.trials import (
     CONDITIONS,
     ENCODING,
+    POINTS,
     by_condition,
     by_length,
+    columns,
     experiment,
     stability,
     trials,
@@ -34,53 +36,25 @@ Records = list[dict[str, Any]]
 wide = partial(trials, vocab_sizes=(4, 1024), seeds=FEW)
 small = partial(trials, vocab_sizes=(4,), seeds=FEW)
 
-POINTS = experiment().figure
-BANDS = FigureLayout(
-    x="length",
-    panels="core.kind",
-    lines="encoding.kind",
-    metrics=("token_accuracy",),
-    contrast=ENCODING,
-    table="by_length",
-    form="bands",
-)
+BY_LENGTH = ("length", "core.kind", "encoding.kind", ("token_accuracy",))
+BANDS = FigureLayout(*BY_LENGTH, contrast=ENCODING, table="by_length", form="bands")
 DIFFERENCE = FigureLayout(
-    x="position",
-    panels="core.kind",
-    rows=("target",),
-    lines=("disturbants", "encoding.kind"),
-    metrics=("token_accuracy",),
-    contrast=Contrast("disturbants", "rare", "frequent"),
-    table="by_position",
+    "position", "core.kind", ("disturbants", "encoding.kind"), ("token_accuracy",),
+    rows=("target",), contrast=Contrast("disturbants", "rare", "frequent"), table="by_position",
     form="difference",
-)
+)  # fmt: skip
 GRID = FigureLayout(
-    x="position",
-    panels=("target", "disturbants"),
-    lines="encoding.kind",
-    rows="core.kind",
-    metrics=("token_accuracy", "num_sequences"),
-    table="by_position",
-    form="bands",
-)
+    "position", ("target", "disturbants"), "encoding.kind", ("token_accuracy", "num_sequences"),
+    rows="core.kind", table="by_position", form="bands",
+)  # fmt: skip
 HEAT = FigureLayout(
-    x="update",
-    panels="condition",
-    rows=("core.kind", "encoding.kind"),
-    lines="position",
-    metrics=("similarity",),
-    table="stability_map",
-    form="heat",
-)
+    "update", "condition", "position", ("similarity",),
+    rows=("core.kind", "encoding.kind"), table="stability_map", form="heat",
+)  # fmt: skip
 SCATTER = FigureLayout(
-    x="similarity",
-    panels="condition",
-    rows="core.kind",
-    lines="encoding.kind",
-    metrics=("target_accuracy",),
-    table="stability_map",
-    form="scatter",
-)
+    "similarity", "condition", "encoding.kind", ("target_accuracy",),
+    rows="core.kind", table="stability_map", form="scatter",
+)  # fmt: skip
 
 
 def scored(about, gru, lstm):
@@ -92,21 +66,18 @@ def scored(about, gru, lstm):
 
 def near_one():
     """Trials of which one core's are so near 1 that they would be a line."""
-    return [
-        {**one, "token_accuracy": 1 - (1 - one["token_accuracy"]) / 100}
-        if one["core.kind"] == "lstm"
-        else one
-        for one in wide()
-    ]
+    records = wide()
+    for one in records:
+        if one["core.kind"] == "lstm":
+            one["token_accuracy"] = 1 - (1 - one["token_accuracy"]) / 100
+    return records
 
 
 def lengthened():
     """Trials that were trained for longer the larger the vocabulary is."""
     sizes = (4, 8, 16, 32, 64)
-    return [
-        {**one, "training.iterations": 10 * sizes.index(one["task.vocab_size"])}
-        for one in trials(("gru",), sizes, FEW[:1])
-    ]
+    found = trials(("gru",), sizes, FEW[:1])
+    return [r | {"training.iterations": 10 * sizes.index(r["task.vocab_size"])} for r in found]
 
 
 def fed_back():
@@ -117,25 +88,23 @@ def fed_back():
 
 def falling():
     """Trials whose perplexity falls from far above what is shown."""
-    updates = list(range(10, 210, 10))
-    return [
-        {
-            **one,
-            "tables": {
-                "t": {
-                    "update": updates,
-                    "perplexity": [
-                        30 + (one["encoding.kind"] == "none") + 900 / u for u in updates
-                    ],
-                }
-            },
-        }
-        for one in trials(("gru",), (4,), FEW)
-    ]
+    records, updates = trials(("gru",), (4,), FEW), list(range(10, 210, 10))
+    for one in records:
+        perplexity = [30 + (one["encoding.kind"] == "none") + 900 / u for u in updates]
+        one["tables"] = {"t": {"update": updates, "perplexity": perplexity}}
+    return records
 
 
 def of_gru(records):
     return [one for one in records if one["core.kind"] == "gru"]
+
+
+def keep_rows(record, wanted):
+    """Keep some rows of a trial's table."""
+    table = record["tables"]["stability_map"]
+    rows = zip(*table.values(), strict=True)
+    kept = [row for row in rows if wanted(dict(zip(table, row, strict=True)))]
+    record["tables"]["stability_map"] = columns(table, kept)
 
 
 def with_holes():
@@ -143,9 +112,7 @@ def with_holes():
     records = of_gru(stability(FEW[:2]))
     records[0]["tables"]["stability_map"]["similarity"][0] = None
     for record in records[1:]:
-        table = record["tables"]["stability_map"]
-        keep = [n for n, update in enumerate(table["update"]) if update < 40]
-        record["tables"]["stability_map"] = {k: [v[n] for n in keep] for k, v in table.items()}
+        keep_rows(record, lambda row: row["update"] < 40)
     return records
 
 
@@ -159,10 +126,9 @@ FACTORS = replace(POINTS, metrics=("updates_to_0.8", "updates_to_0.9"), x_base=N
 
 def of_signs():
     """Scores above 0 in one panel, and below it in the other."""
-    records = [
-        {**one, "score": 1.0 if one["core.kind"] == "gru" else -1.0 * one["task.vocab_size"]}
-        for one in wide()
-    ]
+    records = wide()
+    for one in records:
+        one["score"] = 1.0 if one["core.kind"] == "gru" else -1.0 * one["task.vocab_size"]
     return replace(POINTS, contrast=None, metrics=("score",)), records
 
 
@@ -177,56 +143,38 @@ def at_first():
     """Trials with the rows of one condition at the first position."""
     records = of_gru(stability(FEW[:2]))
     for record in records:
-        table = record["tables"]["stability_map"]
-        places = list(zip(table["condition"], table["position"], strict=True))
-        keep = [n for n, place in enumerate(places) if place == (CONDITIONS[0], 1)]
-        record["tables"]["stability_map"] = {k: [v[n] for n in keep] for k, v in table.items()}
+        keep_rows(record, lambda row: (row["condition"], row["position"]) == (CONDITIONS[0], 1))
     return records
 
 
 TWO_TASKS = replace(POINTS, rows="task.kind", metrics=("token_accuracy", "ascending_pair_share"))
-LOGARITHMIC = replace(
-    POINTS,
-    x="update",
-    x_base=None,
-    metrics=("perplexity", "target_accuracy"),
-    table="stability_map",
-    y_base=10,
-)
+BY_UPDATE = replace(POINTS, x="update", x_base=None)
+MAPPED = ("perplexity", "target_accuracy")
+LOGARITHMIC = replace(BY_UPDATE, metrics=MAPPED, table="stability_map", y_base=10)
 WORDS = FigureLayout("encoding.kind", "core.kind", "task.length", ("loss",))
 FED_BACK = FigureLayout(
-    x="task.vocab_size",
-    panels=("core.kind", "encoding.kind"),
-    lines="feedback",
-    metrics=("token_accuracy",),
-    contrast=Contrast("feedback", "truth", "own output"),
-    table="by_feedback",
-)
+    "task.vocab_size", ("core.kind", "encoding.kind"), "feedback", ("token_accuracy",),
+    contrast=Contrast("feedback", "truth", "own output"), table="by_feedback",
+)  # fmt: skip
 LENGTHENED = FigureLayout(
     "training.iterations", "task.vocab_size", "encoding.kind", ("token_accuracy",), form="bands"
 )
-FALLING = replace(POINTS, x="update", x_base=None, metrics=("perplexity",), table="t", form="bands")
+FALLING = replace(BY_UPDATE, metrics=("perplexity",), table="t", form="bands")
+ARRIVING = replace(FACTORS, form="points", contrast=None, y_base=2)
+SHARES = replace(POINTS, panels="encoding.kind", rows="core.kind")
+BY_CORE = replace(POINTS, x="core.kind", panels="task.vocab_size", x_base=None)
+THIRD = [{**one, "encoding.kind": "random"} for one in small()[::2]]
+WITHOUT = [r for r in small() if (r["core.kind"], r["encoding.kind"]) != ("lstm", "none")]
+POWERS = tuple(2**power for power in range(1, 15))
 CASES: dict[str, Callable[[], tuple[FigureLayout, Records]]] = {
     "points": lambda: (POINTS, wide()),
     "points, one trial": lambda: (POINTS, wide()[:1]),
     "points, some trials missing": lambda: (POINTS, wide()[:-2]),
-    "points, a line missing": lambda: (
-        POINTS,
-        [one for one in small() if (one["core.kind"], one["encoding.kind"]) != ("lstm", "none")],
-    ),
-    "points, three conditions": lambda: (
-        POINTS,
-        [*small(), *({**one, "encoding.kind": "random"} for one in small()[::2])],
-    ),
-    "points, many ticks": lambda: (
-        POINTS,
-        trials(("gru",), tuple(2**power for power in range(1, 15)), FEW[:1]),
-    ),
+    "points, a line missing": lambda: (POINTS, WITHOUT),
+    "points, three conditions": lambda: (POINTS, [*small(), *THIRD]),
+    "points, many ticks": lambda: (POINTS, trials(("gru",), POWERS, FEW[:1])),
     "points, one core near 1": lambda: (POINTS, near_one()),
-    "points along lines by words": lambda: (
-        replace(POINTS, x="core.kind", panels="task.vocab_size", x_base=None),
-        wide(),
-    ),
+    "points along lines by words": lambda: (BY_CORE, wide()),
     "points along words": lambda: (WORDS, small()),
     "points along words, a line each": lambda: (replace(WORDS, lines="encoding.kind"), small()),
     "points, conditions of one trial": lambda: (FED_BACK, fed_back()),
@@ -235,9 +183,7 @@ CASES: dict[str, Callable[[], tuple[FigureLayout, Records]]] = {
     "points of a share, one value": lambda: scored(POINTS, 0.0, 0.0),
     "points, signs differ in a row": of_signs,
     "points, a metric of one block": lambda: (TWO_TASKS, of_two_tasks()),
-    "points of a share, in blocks": lambda: scored(
-        replace(POINTS, panels="encoding.kind", rows="core.kind"), 0.85, 0.95
-    ),
+    "points of a share, in blocks": lambda: scored(SHARES, 0.85, 0.95),
     "bands": lambda: (BANDS, by_length(FEW)),
     "bands, a panel for each end": lambda: (LENGTHENED, lengthened()),
     "bands, beginning out of range": lambda: (FALLING, falling()),
@@ -251,10 +197,7 @@ CASES: dict[str, Callable[[], tuple[FigureLayout, Records]]] = {
     "heat with holes": lambda: (HEAT, with_holes()),
     "scatter": lambda: (SCATTER, of_gru(stability(FEW))),
     "scatter, one seed": lambda: (SCATTER, of_gru(stability(FEW[:1]))),
-    "points, some trials never arrive": lambda: (
-        replace(FACTORS, form="points", contrast=None, y_base=2),
-        paced(1.1, 1.3, 1.2, 4.0, 8.0),
-    ),
+    "points, some trials never arrive": lambda: (ARRIVING, paced(1.1, 1.3, 1.2, 4.0, 8.0)),
     "factors": lambda: (FACTORS, paced(1.1, 1.3, 1.2, 4.0, 8.0)),
     "factors, close together": lambda: (FACTORS, paced(1.1, 1.3, 1.2, 1.25, 1.15)),
     "factors, one pair": lambda: (FACTORS, paced(1.1)),

@@ -7,16 +7,15 @@ import pytest
 
 from pernn.lab.reports import Report, predicted_and_found
 from pernn.lab.store import Registration
-from reports.cases import around, differs, judge, pairs
+from reports.test_claims import around, differs, judge, pairs
 from reports.trials import experiment
 
 
 def study(values, name="sweep-small"):
     records = pairs({4: values})
-    verdicts = [judge(differs(), records), replace(judge(differs(), []), claim=differs())]
-    verdicts[1] = replace(verdicts[1], claim=replace(differs(), name="never"))
+    never = replace(judge(differs(), []), claim=replace(differs(), name="never"))
     found = Report(experiment(), "small", records, [], "command", name=name)
-    vars(found)["verdicts"] = tuple(verdicts)
+    vars(found)["verdicts"] = (judge(differs(), records), never)
     return found
 
 
@@ -28,9 +27,9 @@ def number(expected, **more):
     return {"number": "1", "text": "It", "expected": expected, "metric": "m", "terms": terms} | more
 
 
-def claims(expected, name="name", **more):
-    claim = f"sweep-small: {name}"
-    return {"number": "2", "text": "That", "expected": expected, "claims": [claim]} | more
+def claims(expected, *names, **more):
+    named = [f"sweep-small: {name}" for name in names or ("name",)]
+    return {"number": "2", "text": "That", "expected": expected, "claims": named} | more
 
 
 def page(*expectations, values):
@@ -38,25 +37,24 @@ def page(*expectations, values):
     return predicted_and_found(json.dumps(content), [study(values)], {})
 
 
+OUTCOMES = [
+    ("supported", 0.1, "held"), ("supported", -0.1, "missed"), ("supported", 0.0, "not decided"),
+    ("contradicted", -0.1, "held"), ("contradicted", 0.1, "missed"),
+    ("not supported", 0.0, "not decided"), ("not supported", -0.1, "held"),
+    ("not supported", 0.1, "missed"), ("open", 0.1, "open"),
+]  # fmt: skip
+BOUNDS = [
+    ("above", 0.05, "held"), ("above", 0.15, "missed"), ("below", 0.15, "held"),
+    ("above", 0.1, "not decided"), ("at least", 0.099, "held"), ("at least", 0.101, "missed"),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("expected", "mean", "outcome"),
     [
-        (claims("supported"), 0.1, "held"),
-        (claims("supported"), -0.1, "missed"),
-        (claims("supported"), 0.0, "not decided"),
-        (claims("contradicted"), -0.1, "held"),
-        (claims("contradicted"), 0.1, "missed"),
-        (claims("not supported"), 0.0, "not decided"),
-        (claims("not supported"), -0.1, "held"),
-        (claims("not supported"), 0.1, "missed"),
-        (claims("open"), 0.1, "open"),
+        *((claims(expected), mean, outcome) for expected, mean, outcome in OUTCOMES),
         (claims("supported", "never"), 0.1, "not run"),
-        (number("above", bound=0.05), 0.1, "held"),
-        (number("above", bound=0.15), 0.1, "missed"),
-        (number("below", bound=0.15), 0.1, "held"),
-        (number("above", bound=0.1), 0.1, "not decided"),
-        (number("at least", bound=0.099), 0.1, "held"),
-        (number("at least", bound=0.101), 0.1, "missed"),
+        *((number(side, bound=bound), 0.1, outcome) for side, bound, outcome in BOUNDS),
         (number("open"), 0.1, "open"),
     ],
 )

@@ -22,7 +22,7 @@ from pernn.lab.experiments import (
 from pernn.lab.reports import Side, compare_pace, select
 from pernn.lab.store import Sweep
 from pernn.lab.trials import Pace, Trial, gather, publish, read_published, updates_to
-from reports.cases import judge
+from reports.test_claims import judge
 from reports.trials import ENCODING, SEEDS, trial
 from store.finished import finish, spec
 
@@ -39,26 +39,19 @@ def log_linear(updates, slope=0.1):
     return [slope * math.log2(update) for update in updates]
 
 
-@given(curves, levels, levels)
-def test_a_higher_level_is_never_reached_sooner(curve, one, other):
+@given(curves, levels, levels, st.floats(1, CAP))
+def test_a_higher_level_is_no_sooner_none_is_after_the_cap_and_censored_is_what_is_not_reached(
+    curve, one, other, cap
+):
     low, high = (updates_to(level, *curve, CAP) for level in sorted((one, other)))
     assert low.updates <= high.updates * (1 + 1e-12)
     assert low.censored <= high.censored
-
-
-@given(curves, levels, st.floats(1, CAP))
-def test_a_level_is_never_reached_after_the_cap(curve, level, cap):
-    found = updates_to(level, *curve, cap)
+    reached = max(curve[1]) >= max(one, other)
+    assert high.censored is not reached
+    assert reached or high == Pace(CAP, censored=True)
+    found = updates_to(one, *curve, cap)
     assert 0 < found.updates <= cap
     assert found.updates == cap or not found.censored
-
-
-@given(curves, levels)
-def test_what_no_point_reaches_is_censored_at_the_cap(curve, level):
-    reached = max(curve[1]) >= level
-    found = updates_to(level, *curve, CAP)
-    assert found.censored is not reached
-    assert reached or found == Pace(CAP, censored=True)
 
 
 @given(
@@ -93,15 +86,9 @@ def record(seed, kind, factor, **more):
     """A trial with the pace of a log-linear curve that ends after 1,024 updates."""
     updates = [2**n for n in range(11)]
     curve = [min(1.0, 0.1 * math.log2(max(1.0, update / factor))) for update in updates]
-    about = trial(
-        run=f"{kind}{seed}{sorted(more.items())}",
-        seed=seed,
-        encoding__kind=kind,
-        task__vocab_size=8,
-        training__iterations=1024,
-    )
-    curves = {"update": updates, "token_accuracy": curve}
-    return with_pace({**about, **more}, curves)
+    about = trial(run=f"{kind}{seed}{sorted(more.items())}", seed=seed, encoding__kind=kind)
+    about |= {"task.vocab_size": 8, "training.iterations": 1024}
+    return with_pace({**about, **more}, {"update": updates, "token_accuracy": curve})
 
 
 def test_records_have_columns_that_say_what_is_censored():
@@ -130,11 +117,10 @@ FACTORS = (1.1, 1.3, 1.2, 1.5, 1.4)
 
 def pairs(*factors):
     """Pairs whose encoded trial needs 640 updates to 0.9, and the vanilla one a factor more."""
-    return [
-        one
-        for seed, factor in zip(SEEDS, factors, strict=False)
-        for one in (record(seed, "none", 1.25 * factor), record(seed, "sinusoidal", 1.25))
-    ]
+    found = []
+    for seed, factor in zip(SEEDS, factors, strict=False):
+        found += [record(seed, "none", 1.25 * factor), record(seed, "sinusoidal", 1.25)]
+    return found
 
 
 def test_sooner_is_students_t_of_log2_factors():
@@ -197,16 +183,17 @@ def test_where_neither_side_arrives_their_equality_decides_nothing(
 
 
 def test_trainings_of_unequal_length_are_compared_within_the_shorter():
-    records = pairs(*FACTORS)
-    longer = [
-        {**one, "training.iterations": 2048, "updates_to_0.9": 1500.0}
-        if one["encoding.kind"] == "none"
-        else one
-        for one in records
-    ]
+    longer = pairs(*FACTORS)
+    for one in longer:
+        if one["encoding.kind"] == "none":
+            one |= {"training.iterations": 2048, "updates_to_0.9": 1500.0}
     found = judge(claim(), longer)
     assert found.interval.estimate == pytest.approx(math.log2(1024 / 640))
     assert "5 of 5 none" in found.remark
+    sides = [[one for one in longer if one["encoding.kind"] == kind] for kind in CONDITIONS]
+    found = compare_pace(*map(Side, CONDITIONS, sides), 0.9)
+    assert found.cells[0].num_never == (0, 5)
+    assert found.cells[0].interval.estimate == pytest.approx(math.log2(1024 / 640))
 
 
 def test_a_claim_about_what_records_do_not_have_is_not_run():
@@ -229,37 +216,23 @@ def test_a_comparison_counts_who_never_arrived_on_each_side():
     assert nothing.cells[0].nothing == ""
     assert found.dump()["cells"][0]["num_never"] == (0, 2)
     assert found.columns[2] == "B / A"
-    early = [one | {"updates_to_0.9": 100.0} for one in pairs(*FACTORS)]
-    assert compared(early).cells[0].nothing == "at once"
-    slow = [one | {"updates_to_0.9": 1024.0} for one in pairs(*FACTORS)]
-    assert compared(slow).rows[0][2:6] == ("never", "–", "–", "5, 5")
-    assert compared(slow).cells[0].interval.estimate == 0
-
-
-def test_a_comparison_is_within_the_updates_that_both_trained_for():
-    sides = [
-        [{**one, "training.iterations": total, "updates_to_0.9": updates} for one in some]
-        for some, total, updates in (
-            ([one for one in pairs(*FACTORS) if one["encoding.kind"] == "sinusoidal"], 1024, 640.0),
-            ([one for one in pairs(*FACTORS) if one["encoding.kind"] == "none"], 4096, 3000.0),
-        )
-    ]
-    one, other = (Side(name, some) for name, some in zip(CONDITIONS, sides, strict=True))
-    found = compare_pace(one, other, 0.9)
-    assert found.cells[0].num_never == (0, 5)
-    assert found.cells[0].interval.estimate == pytest.approx(math.log2(1024 / 640))
+    early, slow = (
+        compared([one | {"updates_to_0.9": updates} for one in pairs(*FACTORS)])
+        for updates in (100.0, 1024.0)
+    )
+    assert early.cells[0].nothing == "at once"
+    assert slow.rows[0][2:6] == ("never", "–", "–", "5, 5")
+    assert slow.cells[0].interval.estimate == 0
 
 
 def test_a_trial_has_the_same_pace_before_and_after_it_is_published(tmp_path):
     pytest.importorskip("pyarrow")
     runs = []
     for seed in (1, 2, 3):
-        one = spec(seed)
-        run = finish(tmp_path / "results", one, random.Random(seed))
-        updates = [100 * n for n in range(1, 151)]
+        run = finish(tmp_path / "results", spec(seed), random.Random(seed))
         lines = [
             {"kind": "train", "update": n, "token_accuracy": 1 - 0.1 * seed**2 * 100 / n}
-            for n in updates
+            for n in range(100, 15_100, 100)
         ]
         (run.path / "metrics.jsonl").write_text("".join(f"{json.dumps(x)}\n" for x in lines))
         runs.append(run.fingerprint)

@@ -42,15 +42,9 @@ def test_student_interval_agrees_with_scipy(count):
 
 @pytest.mark.parametrize("count", [3, 5, 7])
 def test_bootstrap_agrees_with_scipy(count):
-    values = ACCURACIES[:count]
-    expected = scipy.stats.bootstrap(
-        (values,),
-        np.mean,
-        method="percentile",
-        n_resamples=100_000,
-        confidence_level=0.95,
-        rng=np.random.default_rng(0),
-    ).confidence_interval
+    values, noise = ACCURACIES[:count], np.random.default_rng(0)
+    options = {"method": "percentile", "n_resamples": 100_000, "confidence_level": 0.95}
+    expected = scipy.stats.bootstrap((values,), np.mean, rng=noise, **options).confidence_interval
     found = bootstrap_interval(values)
     # Two samples of the same distribution; its steps are single values divided by their number.
     tolerance = 0.03 * (max(values) - min(values))
@@ -75,20 +69,19 @@ def test_intervals_do_not_depend_on_the_order(values):
         assert student_interval(some) == student_interval(plain)
 
 
-@pytest.mark.parametrize("value", [0.1, 0.95, 1 / 3])
-def test_equal_values_have_an_interval_without_width(value):
-    for make in (bootstrap_interval, student_interval):
+@pytest.mark.parametrize("make", [bootstrap_interval, student_interval])
+def test_equal_values_have_no_width_and_one_value_or_none_no_interval(make):
+    for value in (0.1, 0.95, 1 / 3):
         interval = make([value] * 5)
         assert interval.low == interval.estimate == interval.high == value
-
-
-def test_one_value_has_no_interval():
-    for make in (bootstrap_interval, student_interval):
-        interval = make([0.5])
-        assert math.isnan(interval.low)
-        assert math.isnan(interval.high)
-        assert not interval.bounded
-        assert str(interval) == "0.5 (n = 1: no interval)"
+    alone = make([0.5])
+    assert math.isnan(alone.low)
+    assert math.isnan(alone.high)
+    assert not alone.bounded
+    assert str(alone) == "0.5 (n = 1: no interval)"
+    for values in ([], [0.5, math.nan], [math.inf]):
+        with pytest.raises(ConfigError, match="an interval needs"):
+            make(values)
 
 
 @pytest.mark.parametrize(
@@ -103,21 +96,11 @@ def test_one_value_has_no_interval():
         (Interval(1234.5, 1200.2, 1268.8, "t"), "1234 [1200, 1269]"),
         (Interval(0.123456, 0.123456, 0.123456, "t"), "0.1235 [0.1235, 0.1235]"),
         (Interval(0.5, 0.5 - 1e-14, 0.5 + 1e-14, "t"), "0.5 [0.5, 0.5]"),
-        (
-            Interval(0.123456, math.nan, math.nan, "n = 1: no interval"),
-            "0.1235 (n = 1: no interval)",
-        ),
+        (Interval(0.123456, math.nan, math.nan, "n = 1: none"), "0.1235 (n = 1: none)"),
     ],
 )
 def test_an_interval_is_shown_to_two_digits_of_its_half_width(interval, text):
     assert str(interval) == text
-
-
-@pytest.mark.parametrize("values", [[], [0.5, math.nan], [math.inf]])
-def test_what_has_no_mean_is_refused(values):
-    for make in (bootstrap_interval, student_interval):
-        with pytest.raises(ConfigError, match="an interval needs"):
-            make(values)
 
 
 def test_p_values_agree_with_scipy():
@@ -150,27 +133,20 @@ def test_holm_is_holms():
 
 
 def test_pairs_match_by_seed_and_cell():
-    records = [
-        trial(seed=2, k=8, encoding__kind="sinusoidal", m=0.75),
-        trial(seed=1, k=8, encoding__kind="none", m=0.25),
-        trial(seed=1, k=4, encoding__kind="sinusoidal", m=1.0),
-        trial(seed=1, k=8, encoding__kind="sinusoidal", m=0.5),
-        trial(seed=1, k=8, encoding__kind="random", m=0.0),
-        trial(seed=2, k=8, encoding__kind="none", m=1.0),
-        trial(seed=3, k=8, encoding__kind="none", m=1.0),
-    ]
+    cells = [
+        (2, 8, "sinusoidal", 0.75), (1, 8, "none", 0.25), (1, 4, "sinusoidal", 1.0),
+        (1, 8, "sinusoidal", 0.5), (1, 8, "random", 0.0), (2, 8, "none", 1.0), (3, 8, "none", 1.0),
+    ]  # fmt: skip
+    records = [trial(seed=seed, k=k, encoding__kind=kind, m=m) for seed, k, kind, m in cells]
     found = paired_differences(records, "m", ENCODING, ["k"])
     assert list(found.items()) == [((1, 8), 0.25), ((2, 8), -0.25)]
 
 
-@pytest.mark.parametrize("value", [None, "0.5", True, math.nan, math.inf])
-def test_only_finite_numbers_are_numbers(value):
-    assert number({"m": value}, "m") is None
+def test_only_finite_numbers_are_numbers_and_stand_before_words():
+    for value in (None, "0.5", True, math.nan, math.inf):
+        assert number({"m": value}, "m") is None
     assert number({}, "m") is None
     assert number({"m": 2}, "m") == 2.0
-
-
-def test_numbers_stand_before_words():
     assert sorted(["b", 16, 2.5, "a", None], key=sort_key) == [2.5, 16, None, "a", "b"]
 
 
@@ -183,17 +159,15 @@ def test_what_can_be_seen_is_seen_in_four_of_five_studies(count, alpha, both_sid
     # An interval of just this spread.
     half = scipy.stats.t.ppf(0.975, count - 1) * spread / count**0.5
     size = detectable(Interval(0.0, -half, half, ""), count, alpha, both_sides=both_sides)
-    if both_sides:
-        seen = lies_within(values, -size, size).supports <= alpha
-    else:
-        seen = exceeds(values + size, 0.0).supports <= alpha
+    seen = lies_within(values, -size, size) if both_sides else exceeds(values + size, 0.0)
+    seen = seen.supports <= alpha
     # Both sides are rarely missed at once, so that halving the chance to miss asks for a bit more.
     assert 0.79 < seen.mean() < (0.83 if both_sides else 0.81)
 
 
 def test_without_a_spread_nothing_can_be_said():
-    assert detectable(student_interval([0.5, 0.5]), 2, 0.025) is None
-    assert detectable(student_interval([0.5]), 1, 0.025) is None
+    for values in ([0.5, 0.5], [0.5]):
+        assert detectable(student_interval(values), len(values), 0.025) is None
 
 
 NUMBERS = st.integers(-3, 3) | st.floats(-1e6, 1e6)
@@ -231,13 +205,10 @@ def test_the_interval_resamples_whole_seeds():
     assert rank_correlation(x, y, seeds) == found
 
 
-def test_exact_agreement_is_exactly_one():
+def test_exact_agreement_is_one_and_too_few_seeds_or_constants_have_no_interval():
     x = [0.1, 0.2, 0.3, 5.0, 7.0]
     assert rank_correlation(x, [one**3 for one in x], "abcde").estimate == 1.0
     assert rank_correlation(x, [-one for one in x], "abcde").estimate == -1.0
-
-
-def test_one_seed_has_no_interval_and_constants_have_no_correlation():
     assert rank_correlation([1, 2, 3], [1, 3, 2], [5, 5, 5]).method == "n = 1: no interval"
     assert rank_correlation([1, 1], [1, 2], [1, 2]).method == "constant: no correlation"
     # Half of the resamples of two seeds with a point each are one point twice.

@@ -39,16 +39,9 @@ MADE_BY = {"packages": {"pernn": "0.1.0"}, "commit": "abcdef"}
 
 
 def chapter(**changes):
-    about = {
-        "experiment": experiment(claims=CLAIMS),
-        "scale": "demo",
-        "records": trials(),
-        "planned": planned(),
-        "command": "pernn run it",
-        "notes": ["Two cores."],
-        "trials": [Trial("a", {}, {"metrics": {}}, {**MADE_BY}, {})],
-        "formats": (),
-    }
+    about = {"experiment": experiment(claims=CLAIMS), "scale": "demo", "records": trials()}
+    about |= {"planned": planned(), "command": "pernn run it", "notes": ["Two cores."]}
+    about |= {"trials": [Trial("a", {}, {"metrics": {}}, {**MADE_BY}, {})], "formats": ()}
     return Report(**{**about, **changes})
 
 
@@ -78,61 +71,56 @@ def num_counted(name):
     return sum(not claim.name.endswith(("_small", "_demo")) for claim in claims)
 
 
-def test_every_claim_stands_on_the_scorecard(study):
+LINE = re.compile(r'<tr id="([^"]*)" data-verdict="([^"]*)" data-experiment="([^"]*)">')
+
+
+def counts_of(path):
+    """What the page says in all about its claims."""
+    return re.search(r'class="progress">(.*?)</p>', path.read_text())[1]
+
+
+def test_every_claim_stands_on_the_scorecard_with_a_link_of_its_own(study):
     text = study.read_text()
-    lines = re.findall(r'<tr id="[^"]*" data-verdict="([^"]*)" data-experiment="([^"]*)">', text)
+    lines = LINE.findall(text)
     others = [name for name in experiment_names() if name != "vocabulary_size"]
-    expected = [len(CLAIMS), *map(num_counted, others)]
-    assert len(lines) == sum(expected)
-    assert [verdict for verdict, name in lines if name == "vocabulary_size"] == [
-        "supported",
-        "contradicted",
-        "not run",
-    ]
-    assert {verdict for verdict, name in lines if name != "vocabulary_size"} == {"not run"}
+    assert len(lines) == sum([len(CLAIMS), *map(num_counted, others)])
+    of_sweep = [verdict for _, verdict, name in lines if name == "vocabulary_size"]
+    assert of_sweep == ["supported", "contradicted", "not run"]
+    assert {verdict for _, verdict, name in lines if name != "vocabulary_size"} == {"not run"}
+    ids = re.findall(r'<tr id="([^"]*)"', text)
+    assert len(ids) == len(set(ids)) > 100
+    assert set(map(unquote, re.findall(r'<a class="link" href="#([^"]*)"', text))) == set(ids)
+    assert f"claim-vocabulary_size-{CLAIMS[0].name}" in ids
     words = " ".join(" ".join(read(study).words).split())
-    for one in ("smaller than the paper", "0.1.0 (abcdef)", "pernn run it", "Two cores.", "demo"):
+    for one in (
+        "smaller than the paper", "0.1.0 (abcdef)", "pernn run it", "Two cores.", "demo",
+        "preset as-run", f"{trials()[0]['token_accuracy']:.6g}", "no finished trials",
+    ):  # fmt: skip
         assert one in words
-    assert "preset as-run" in words
-    assert f"{trials()[0]['token_accuracy']:.6g}" in words
-    assert "no finished trials" in words
-
-
-def _rows(page, table):
-    found = re.findall(r"<table[^>]*claims.*?</table>", page.read_text(), re.DOTALL)
-    return re.findall(
-        r'<tr id="[^"]*" data-verdict="([^"]*)" data-experiment="([^"]*)">', found[table]
-    )
 
 
 def test_a_claim_counts_once_by_its_planned_sweep(tmp_path):
     """Of one experiment: the demo, its whole grid at `small`, and a cell with other widths."""
-    few = [one for one in trials() if one["core.kind"] == "lstm"]
-    asked = [spec for spec in planned() if spec.core.kind == "lstm"]
-    chapters = [
-        chapter(),
-        chapter(scale="small"),
-        chapter(
-            scale="small",
-            records=few,
-            planned=asked,
-            changes="core.hidden_size=96",
-            is_restricted=True,
-        ),
-    ]
+    part = {
+        "records": [one for one in trials() if one["core.kind"] == "lstm"],
+        "planned": [spec for spec in planned() if spec.core.kind == "lstm"],
+        "changes": "core.hidden_size=96",
+        "is_restricted": True,
+    }
+    chapters = [chapter(), chapter(scale="small"), chapter(scale="small", **part)]
     page = write_study(chapters, tmp_path / "study.html")
+    first, second, *_ = re.findall(r"<table[^>]*claims.*?</table>", page.read_text(), re.DOTALL)
     whole = len(CLAIMS)
-    assert [name for _, name in _rows(page, 0)].count("vocabulary_size") == whole
+    assert [name for *_, name in LINE.findall(first)].count("vocabulary_size") == whole
     links = re.findall(r'href="#(sweep-\d)">vocabulary_size', page.read_text())
     assert links[:whole] == ["sweep-1"] * whole
     # What the cell's trials are not about is not asked; of the demo nothing is missing.
-    apart = [verdict for verdict, _ in _rows(page, 1)]
+    apart = [verdict for _, verdict, _ in LINE.findall(second)]
     assert "not run" not in apart
     assert 0 < len(apart) < 2 * whole
-    counts = re.search(r'class="progress">(.*?)</p>', page.read_text())
     every = sum(map(num_counted, experiment_names()))
     own = len(find_experiment("vocabulary_size").claims)
-    numbers = [int(number) for number in re.findall(r"(\d+) ", counts[1])]
+    numbers = [int(number) for number in re.findall(r"(\d+) ", counts_of(page))]
     assert sum(numbers) == every - own + whole
 
 
@@ -140,35 +128,23 @@ def test_claims_on_the_same_numbers_count_once(tmp_path):
     first = CLAIMS[0]
     opposite = replace(first, name="again", predicate=replace(first.predicate, sign=-1))
     about = experiment(claims=(first, opposite))
-    text = write_study([chapter(experiment=about)], tmp_path / "study.html").read_text()
-    assert f"the numbers of vocabulary_size: {first.name}, counted there" in text
-    counts = re.search(r'class="progress">(.*?)</p>', text)[1]
+    page = write_study([chapter(experiment=about)], tmp_path / "study.html")
+    assert f"the numbers of vocabulary_size: {first.name}, counted there" in page.read_text()
+    counts = counts_of(page)
     assert "1 supported" in counts
     assert "1 same numbers" in counts
     assert "contradicted" not in counts
 
 
 def test_equal_shares_of_other_trials_count_each(tmp_path):
-    claims = [
-        replace(
-            CLAIMS[0],
-            name=f"all_{kind}",
-            predicate=EveryTrial(
-                "token_accuracy",
-                {"core.kind": "lstm", "encoding.kind": kind},
-                cells="task.vocab_size",
-                required=PLANNED,
-                values=(0.5,),
-                tolerance=0.5,
-                tolerance_origin="any share",
-            ),
-        )
-        for kind in ("none", "sinusoidal")
-    ]
-    text = write_study(
-        [chapter(experiment=experiment(claims=tuple(claims)))], tmp_path / "study.html"
-    )
-    counts = re.search(r'class="progress">(.*?)</p>', text.read_text())[1]
+    any_share = ("task.vocab_size", PLANNED, (0.5,), 0.5, "any share")
+    claims = []
+    for kind in ("none", "sinusoidal"):
+        where = {"core.kind": "lstm", "encoding.kind": kind}
+        predicate = EveryTrial("token_accuracy", where, *any_share)
+        claims.append(replace(CLAIMS[0], name=f"all_{kind}", predicate=predicate))
+    about = experiment(claims=tuple(claims))
+    counts = counts_of(write_study([chapter(experiment=about)], tmp_path / "study.html"))
     assert "2 supported" in counts
     assert "same numbers" not in counts
 
@@ -186,14 +162,6 @@ def test_chapters_after_the_first_are_packed_and_own_ones_are_first(tmp_path):
     assert len(packed) == 2
     assert all("pernn run it" in one and "<svg" in one for one in packed)
     assert path.read_text().count("<svg") == 1
-
-
-def test_every_claim_has_a_link_of_its_own(study):
-    text = study.read_text()
-    ids = re.findall(r'<tr id="([^"]*)"', text)
-    assert len(ids) == len(set(ids)) > 100
-    assert set(map(unquote, re.findall(r'<a class="link" href="#([^"]*)"', text))) == set(ids)
-    assert f"claim-vocabulary_size-{CLAIMS[0].name}" in ids
 
 
 def test_marks_tell_their_values_and_trials_their_names(study):
@@ -240,9 +208,8 @@ def test_hostile_names_are_text(tmp_path):
 def _drawn(monkeypatch, rows):
     """Return the figure of the curves before it becomes a file."""
     figures: list[Any] = []
-    monkeypatch.setattr(
-        "pernn.lab.reports.drawings.inline", lambda figure, stem: figures.append(figure) or ""
-    )
+    keep = lambda figure, stem: figures.append(figure) or ""  # noqa: E731
+    monkeypatch.setattr("pernn.lab.reports.drawings.inline", keep)
     draw_curves(experiment(), rows, "demo", ())
     return figures[0]
 
@@ -271,16 +238,9 @@ def test_steep_training_losses_fall_without_a_jump(monkeypatch):
 
 def test_curves_have_no_empty_panels_and_fit_a_screen(monkeypatch):
     """Cores with vocabularies of their own, more than can be drawn: the extremes of each."""
-    records = [
-        one
-        for core, sizes in {
-            "elman": (2, 4, 8),
-            "gru": (4, 8, 16),
-            "lstm": (16, 32, 64, 128),
-            "s4d": (256, 512, 1024),
-        }.items()
-        for one in trials((core,), sizes, (111, 222))
-    ]
+    cells = {"elman": (2, 4, 8), "gru": (4, 8, 16), "lstm": (16, 32, 64, 128)}
+    cells["s4d"] = (256, 512, 1024)
+    records = [one for core, sizes in cells.items() for one in trials((core,), sizes, (111, 222))]
     records = [{**record, "run": f"{place}"} for place, record in enumerate(records)]
     lines = [{"update": u, "kind": k, "loss": 1.0} for u in (5, 10) for k in ("train", "test")]
     rows = curves(records, lambda run: lines)
@@ -289,24 +249,13 @@ def test_curves_have_no_empty_panels_and_fit_a_screen(monkeypatch):
     assert figure.get_size_inches()[1] <= 15
     titles = [axes.get_title(loc="left").replace("\n", " ") for axes in figure.axes]
     assert len(list(filter(None, titles))) == 8
-    for core, sizes in {
-        "Elman": (2, 8),
-        "GRU": (4, 16),
-        "LSTM": (16, 128),
-        "S4D": (256, 1_024),
-    }.items():
-        own = [title for title in titles if core.lower() in title.lower()]
-        assert [title.rpartition(" ")[2] for title in own] == [f"{size:,}" for size in sizes]
-    assert draw_curves(experiment(), rows, "demo", ("svg",)).caption.endswith(
-        "(8 of 13 conditions)"
-    )
-
-
-def test_the_figure_of_the_curves_says_what_it_shows():
-    lines = [{"update": u, "kind": k, "loss": 1.0} for u in (5, 10) for k in ("train", "test")]
-    rows = curves(trials(("gru",), (4,)), lambda run: lines)
+    for core, sizes in cells.items():
+        own = [title for title in titles if core in title.lower()]
+        assert [title.rpartition(" ")[2] for title in own] == [
+            f"{size:,}" for size in (sizes[0], sizes[-1])
+        ]
     drawn = draw_curves(experiment(), rows, "demo", ("svg",))
-    assert "thin lines or dots: trials" in drawn.footer
+    assert drawn.caption.endswith("(8 of 13 conditions)")
     assert drawn.contents.keys() == {"learning_curves.svg"}
-    assert "scale demo" in drawn.footer
-    assert "n = 5 seeds" in drawn.footer
+    for said in ("thin lines or dots: trials", "scale demo", "n = 2 seeds"):
+        assert said in drawn.footer

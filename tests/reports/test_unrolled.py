@@ -14,7 +14,7 @@ from pernn.errors import ConfigError, CorruptError
 from pernn.lab.experiments import AtLeast, Claim, Contrast, Differs, Place
 from pernn.lab.reports import export_records, report
 from pernn.lab.trials import unroll
-from reports.cases import judge
+from reports.test_claims import judge
 from reports.test_drawn import GRID
 from reports.test_page import SVG, write
 from reports.trials import by_condition, by_length, trial, trials
@@ -36,25 +36,18 @@ def test_rows_are_laid_over_their_trial(found):
         trial(run=str(n), seed=n, token_accuracy=0.5, loss=1.0, tables={"t": table})
         for n, table in enumerate(found)
     ]
-    rows = unroll(records, "t")
-    expected = [
-        {
-            **{k: v for k, v in record.items() if k != "tables"},
-            **dict(zip(table, cells, strict=True)),
-        }
-        for record, table in zip(records, found, strict=True)
+    plain = [{k: v for k, v in record.items() if k != "tables"} for record in records]
+    assert unroll(records, "t") == [
+        record | dict(zip(table, cells, strict=True))
+        for record, table in zip(plain, found, strict=True)
         for cells in zip(*table.values(), strict=True)
     ]
-    assert rows == expected
 
 
-def test_no_table_leaves_the_trials_alone():
+def test_no_table_leaves_the_trials_alone_and_a_trial_without_it_contributes_nothing():
     records = by_length()
     assert all(one is other for one, other in zip(unroll(records, None), records, strict=True))
-
-
-def test_a_trial_without_the_table_contributes_nothing():
-    assert unroll([*trials(), *by_length()], "by_length") == unroll(by_length(), "by_length")
+    assert unroll([*trials(), *records], "by_length") == unroll(records, "by_length")
     assert unroll(trials(), "by_length") == []
 
 
@@ -80,10 +73,8 @@ def test_claims_are_about_rows():
     assert judge(claim(masters, "by_position"), records).verdict == "contradicted"
     assert judge(claim(harms), records).verdict == "not run"
     missing = judge(claim(harms, "by_length"), records)
-    assert (missing.verdict, missing.detail) == (
-        "not run",
-        "no finished trial has a table 'by_length'",
-    )
+    assert missing.verdict == "not run"
+    assert missing.detail == "no finished trial has a table 'by_length'"
     assert judge(claim(harms, "by_position"), []).verdict == "not run"
 
 
@@ -91,21 +82,14 @@ LAYOUT = replace(GRID, metrics=("token_accuracy",))
 
 
 def test_the_report_is_of_rows(tmp_path):
-    records = [
-        {**one, "preset": "as-written"} if one["seed"] == 111 else one for one in by_condition()
-    ]
+    records = by_condition()
+    for one in records:
+        if one["seed"] == 111:
+            one["preset"] = "as-written"
     write(tmp_path, records, SVG, figure=LAYOUT)
     rows = list(csv.DictReader(io.StringIO((tmp_path / "table.csv").read_text())))
-    assert list(rows[0])[:8] == [
-        "core.kind",
-        "target",
-        "disturbants",
-        "encoding.kind",
-        "position",
-        "num_seeds",
-        "num_parameters",
-        "preset",
-    ]
+    settings = ["core.kind", "target", "disturbants", "encoding.kind", "position"]
+    assert list(rows[0])[:8] == [*settings, "num_seeds", "num_parameters", "preset"]
     assert len(rows) == 2 * 2 * 2 * 2 * 5
     assert {row["preset"] for row in rows} == {"as-run as-written"}
     assert "loss.mean" not in rows[0]  # which is the whole trial's
@@ -125,9 +109,8 @@ def test_of_too_many_trials_a_page_lists_the_first(tmp_path, monkeypatch):
     records = by_condition()
     write(tmp_path, records, SVG, figure=LAYOUT)
     page = (tmp_path / "index.html").read_text()
-    assert (
-        f"<summary>The first 7 of {len(records)} trials; pernn export gives all</summary>" in page
-    )
+    said = f"The first 7 of {len(records)} trials; pernn export gives all"
+    assert f"<summary>{said}</summary>" in page
     assert page.count("<td><code>") == 7
 
 

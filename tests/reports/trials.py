@@ -2,6 +2,7 @@
 
 import random
 from functools import cache
+from itertools import product
 from typing import Any
 
 from pernn.lab.experiments import Contrast, Experiment, FigureLayout
@@ -10,7 +11,7 @@ from pernn.lab.trials import Trial, is_setting
 
 ENCODING = Contrast("encoding.kind", treated="sinusoidal", baseline="none")
 SEEDS = (111, 222, 333, 444, 555)
-CLASSES = ("frequent", "rare")
+CODES, CLASSES = ("none", "sinusoidal"), ("frequent", "rare")
 VARIED = ("task.vocab_size", "core.kind", "encoding.kind", "seed")
 
 
@@ -21,32 +22,17 @@ def trial(**columns):
 
 def trials(cores=("gru", "lstm"), vocab_sizes=(4, 8, 16, 32), seeds=SEEDS):
     """A grid in which the encoding helps, more so for large vocabularies."""
-    noise = random.Random(1)
-    records = []
-    for seed in seeds:
-        for size in vocab_sizes:
-            for core in cores:
-                for code in ("none", "sinusoidal"):
-                    ease = 4.0 if code == "none" else 200.0
-                    accuracy = min(1.0, ease / (ease + size) + noise.uniform(0, 0.05))
-                    records.append(
-                        trial(
-                            run=f"{len(records):016x}",
-                            task__vocab_size=size,
-                            task__length=32,
-                            core__kind=core,
-                            core__hidden_size=128,
-                            encoding__kind=code,
-                            preset="as-run",
-                            training__precision="fp32",
-                            training__iterations=1000,
-                            seed=seed,
-                            num_parameters=1000 + size,
-                            token_accuracy=accuracy,
-                            damerau_levenshtein=32 * (1 - accuracy),
-                            loss=2 * (1 - accuracy),
-                        )
-                    )
+    noise, records = random.Random(1), []
+    for seed, size, core, code in product(seeds, vocab_sizes, cores, CODES):
+        ease = 4.0 if code == "none" else 200.0
+        accuracy = min(1.0, ease / (ease + size) + noise.uniform(0, 0.05))
+        records.append(
+            {"run": f"{len(records):016x}", "task.vocab_size": size, "task.length": 32}
+            | {"core.kind": core, "core.hidden_size": 128, "encoding.kind": code}
+            | {"preset": "as-run", "training.precision": "fp32", "training.iterations": 1000}
+            | {"seed": seed, "num_parameters": 1000 + size, "token_accuracy": accuracy}
+            | {"damerau_levenshtein": 32 * (1 - accuracy), "loss": 2 * (1 - accuracy)}
+        )
     return records
 
 
@@ -58,38 +44,38 @@ def planned():
     )
 
 
+POINTS = FigureLayout(
+    "task.vocab_size", "core.kind", "encoding.kind", ("token_accuracy", "damerau_levenshtein"),
+    contrast=ENCODING, x_base=2,
+)  # fmt: skip
+LABELS = {
+    "none": "Vanilla", "sinusoidal": "Position-encoded", "gru": "GRU",
+    "token_accuracy": "Token accuracy", "task.vocab_size": "Vocabulary size K",
+}  # fmt: skip
+
+
+def finished():
+    """The trials of the plan, by its names."""
+    runs = [spec.fingerprint() for spec in planned()]
+    return [{**one, "run": run} for one, run in zip(trials(), runs, strict=True)]
+
+
 def experiment(**changes):
     """A question with a figure like the paper's first, and no claims."""
-    values: dict[str, Any] = {
-        "name": "vocabulary_size",
-        "question": "How large a vocabulary?",
-        "source": "v3, Fig. 2",
-        "scales": {},
-        "claims": (),
-        "figure": FigureLayout(
-            x="task.vocab_size",
-            panels="core.kind",
-            lines="encoding.kind",
-            metrics=("token_accuracy", "damerau_levenshtein"),
-            contrast=ENCODING,
-            x_base=2,
-        ),
-        "labels": {
-            "none": "Vanilla",
-            "sinusoidal": "Position-encoded",
-            "gru": "GRU",
-            "token_accuracy": "Token accuracy",
-            "task.vocab_size": "Vocabulary size K",
-        },
-    }
-    return Experiment(**{**values, **changes})
+    about = {"name": "vocabulary_size", "question": "How large a vocabulary?"}
+    about |= {"source": "v3, Fig. 2", "scales": {}, "claims": ()}
+    return Experiment(**{**about, "figure": POINTS, "labels": LABELS, **changes})
+
+
+def columns(names, rows):
+    """Name → what stands in a table's column."""
+    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
 
 
 def by_length(seeds=SEEDS):
     """Trials whose accuracy falls with the length."""
-    noise = random.Random(2)
+    noise, records = random.Random(2), trials(("lstm",), (32,), seeds)
     lengths = list(range(5, 25))
-    records = trials(("lstm",), (32,), seeds)
     for record in records:
         ease = 0.01 if record["encoding.kind"] == "none" else 0.001
         accuracies = [1 - ease * length - noise.uniform(0, 0.05) for length in lengths]
@@ -100,25 +86,16 @@ def by_length(seeds=SEEDS):
 
 def by_condition(seeds=SEEDS):
     """Trials that are harmed by rare disturbants, whose networks differ in size by seed."""
-    noise = random.Random(3)
-    records = trials(("gru", "lstm"), (32,), seeds)
+    noise, records = random.Random(3), trials(("gru", "lstm"), (32,), seeds)
     for record in records:
         record["num_parameters"] = 1000 + 2 * (record["seed"] > 300)
-        cells = [(a, b, t) for a in CLASSES for b in CLASSES for t in range(1, 6)]
-        losing = record["encoding.kind"] == "none"
-        accuracies = [
-            1 - 0.4 * (losing and b == "rare") - noise.uniform(0, 0.05) for _, b, _ in cells
+        cells = list(product(CLASSES, CLASSES, range(1, 6)))
+        table = columns(("target", "disturbants", "position"), cells)
+        table["token_accuracy"] = [
+            1 - 0.4 * (record["encoding.kind"] == "none" and b == "rare") - noise.uniform(0, 0.05)
+            for _, b, _ in cells
         ]
-        target, disturbants, position = (list(column) for column in zip(*cells, strict=True))
-        record["tables"] = {
-            "by_position": {
-                "target": target,
-                "disturbants": disturbants,
-                "position": position,
-                "token_accuracy": accuracies,
-                "num_sequences": [4] * len(cells),
-            }
-        }
+        record["tables"] = {"by_position": table | {"num_sequences": [4] * len(cells)}}
     return records
 
 
@@ -127,22 +104,15 @@ CONDITIONS = ("Frequent among Rare", "Rare among Frequent")
 
 def stability(seeds=SEEDS, shift=0.0):
     """Trials whose similarity grows with updates and with the position."""
-    noise = random.Random(5)
-    records = trials(("gru", "lstm"), (32,), seeds)
+    noise, records = random.Random(5), trials(("gru", "lstm"), (32,), seeds)
     for record in records:
-        cells = [(u, c, p) for u in (10, 20, 40) for c in CONDITIONS for p in (1, 2, 3)]
-        update, condition, position = (list(column) for column in zip(*cells, strict=True))
+        cells = list(product((10, 20, 40), CONDITIONS, (1, 2, 3)))
+        table = columns(("update", "condition", "position"), cells)
         similarity = [u / 80 + p / 10 + noise.uniform(0, 0.1) + shift for u, _, p in cells]
-        record["tables"] = {
-            "stability_map": {
-                "update": update,
-                "condition": condition,
-                "position": position,
-                "similarity": similarity,
-                "target_accuracy": [(one + noise.uniform(0, 0.2)) / 2 for one in similarity],
-                "perplexity": [200.0 - 100 * one for one in similarity],
-            }
-        }
+        table["similarity"] = similarity
+        table["target_accuracy"] = [(one + noise.uniform(0, 0.2)) / 2 for one in similarity]
+        table["perplexity"] = [200.0 - 100 * one for one in similarity]
+        record["tables"] = {"stability_map": table}
     return records
 
 

@@ -38,15 +38,10 @@ def make_spec(core, encoding, task, precision, **training):
     if "num_held_out" in fields:
         content["num_held_out"] = 4
     size = {"size": 8} if encoding in ("sinusoidal", "learned", "random") else {}
-    return RunSpec.load(
-        {
-            "task": content,
-            "core": {"kind": core, "hidden_size": 8},
-            "encoding": {"kind": encoding, **size},
-            "embedding_size": 8,
-            "training": {"batch_size": 4, "precision": precision, **training},
-        }
-    )
+    spec = {"task": content, "core": {"kind": core, "hidden_size": 8}, "embedding_size": 8}
+    spec["encoding"] = {"kind": encoding, **size}
+    spec["training"] = {"batch_size": 4, "precision": precision, **training}
+    return RunSpec.load(spec)
 
 
 def factors_of(spec: RunSpec) -> set[torch.dtype]:
@@ -120,9 +115,7 @@ def test_planted_faults_are_found(monkeypatch, kind):
 
 
 def test_batches_must_come_from_pinned_memory(monkeypatch):
-    monkeypatch.setattr(
-        "pernn.lab.training.objective._move",
-        lambda array, device: torch.from_numpy(array).to(device),
-    )
+    unpinned = lambda array, device: torch.from_numpy(array).to(device)  # noqa: E731
+    monkeypatch.setattr("pernn.lab.training.objective._move", unpinned)
     with pytest.raises(RefusedError, match="not pinned"):
         update_and_evaluate(monkeypatch, make_spec("gru", "none", "reverse_ordering", "fp32"))
