@@ -64,7 +64,7 @@ VARIABLE_LENGTH = Experiment(
     figure=lay_out("length", ACCURACY, table="by_length", form="bands"),
     labels={
         "length": "Input length",
-        **named("core.kind", *KINDS, "encoding.kind", "none", "sinusoidal", ACCURACY),
+        **named(*KINDS, "none", "sinusoidal"),
     },
 )
 
@@ -153,9 +153,8 @@ LONGER_INPUTS = Experiment(
         "length", ACCURACY, lines=COLUMNS, contrast=None, table="by_length", form="bands"
     ),
     labels={
-        **named("core.kind", *KINDS, "encoding.kind", "task.codes", ACCURACY, "none", "sinusoidal"),
+        **named(*KINDS, "none", "sinusoidal", "learned"),
         "length": "Input length; 4 … 8 in training",
-        "learned": "Learned",
         "onset": "Any onset",
         **{", ".join(str(arm.get(one)) for one in COLUMNS): name for name, arm in ARMS.items()},
     },
