@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pernn.lab.interfaces import UNSCORED, Batch, Predictions
-from pernn.lab.metrics import edit_distances, measure_all
+from pernn.lab.metrics import edit_distances
 from pernn.lab.tasks import Ascending, ByLength, Sequences, SolvedOrStuck
 
 U = UNSCORED
@@ -69,15 +69,6 @@ def test_lengths_are_told_apart():
         "token_accuracy": [0.5, 0.5, 1.0],
         "num_sequences": [2, 1, 1],
     }
-
-
-def test_several_measures_are_put_together():
-    targets = np.array([[1, 2]])
-    batch = Batch(targets, 0, targets)
-    answers = Predictions(targets, np.zeros((1, 2)))
-    found = measure_all((Sequences(), Ascending(), ByLength()), answers, batch)
-    assert {"token_accuracy", "ascending_pair_share"} < found.metrics.keys()
-    assert list(found.tables) == ["by_length"]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from pernn.lazy import exports
 from .coded import (
     CodedReversal as CodedReversal,
     CodedReversalConfig as CodedReversalConfig,
-    CodedStream as CodedStream,
     LongerInputsConfig as LongerInputsConfig,
 )
 from .config import (

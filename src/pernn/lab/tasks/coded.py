@@ -14,7 +14,7 @@ from pernn.randomness import RandomStream, Split, integers
 from .config import ReverseOrderingConfig, TokenTaskConfig
 from .infinite_vocabulary import Spherical
 from .sequences import Reverse, UniformRange
-from .synthetic import SyntheticStream, SyntheticTask
+from .synthetic import SyntheticTask
 
 Kind = Literal["noise", "shared_noise", "keys", "unmirrored_keys", "onset"]
 NUM_ONSETS = 1_024
@@ -154,34 +154,10 @@ class CodedReversal(SyntheticTask):
             found = np.concatenate([found, again], axis=1)
         return np.broadcast_to(found, (count, *found.shape[1:]))
 
-    def stream(self, seed: int) -> "CodedStream":
-        """Return the data of one seed."""
-        return CodedStream(self, seed)
-
-
-class CodedStream(SyntheticStream):
-    """The data of one task and seed, tokens as without codes.
-
-    Args:
-        task: What to sample.
-        seed: Which samples.
-    """
-
-    def __init__(self, task: CodedReversal, seed: int) -> None:
-        super().__init__(task, seed)
-        self.coded, name = task, f"{task.name} codes={task.codes} size={task.code_size}"
-        self._codes = {split: RandomStream(seed, name, split) for split in Split}
-
-    def train(self, step: int, batch_size: int) -> Batch:
-        """Return the training batch of update `step`, counted from 0."""
-        return self._add_codes(super().train(step, batch_size), Split.TRAIN, step)
-
-    def test(self) -> Batch:
-        """Return all held-out sequences."""
-        return self._add_codes(super().test(), Split.TEST, 0)
-
-    def _add_codes(self, plain: Batch, split: Split, step: int) -> Batch:
-        queries = np.full((len(plain.tokens), plain.num_queries), self.task.vocab_size)
+    def shown(self, plain: Batch, seed: int, split: Split, step: int) -> Batch:
+        """Put the codes beside tokens and queries."""
+        name = f"{self.name} codes={self.codes} size={self.code_size}"
+        queries = np.full((len(plain.tokens), plain.num_queries), self.vocab_size)
         ids = np.concatenate([plain.tokens, queries], axis=1)[:, :, None].astype(np.float32)
-        codes = self.coded.draw_codes(self._codes[split], step, *ids.shape[:2])
+        codes = self.draw_codes(RandomStream(seed, name, split), step, *ids.shape[:2])
         return Batch(np.concatenate([ids, codes], axis=2), 0, plain.targets)

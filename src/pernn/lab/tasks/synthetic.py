@@ -237,6 +237,10 @@ class SyntheticTask:
             f"int64 ids in 0 … {self.vocab_size - 1}, got {found}"
         )
 
+    def shown(self, plain: Batch, seed: int, split: Split, step: int) -> Batch:
+        """Return a batch as it is, unless more than its tokens is shown."""
+        return plain
+
     def stream(self, seed: int) -> "SyntheticStream":
         """Return the data of one seed."""
         return SyntheticStream(self, seed)
@@ -269,7 +273,8 @@ class SyntheticStream:
         rows = slice((step - first) * batch_size, (step - first + 1) * batch_size)
         # Copies: whoever changes a batch must not change what the next caller gets.
         tokens, targets = block.tokens[rows].copy(), block.targets[rows].copy()
-        return Batch(tokens, block.num_queries, targets)
+        plain = Batch(tokens, block.num_queries, targets)
+        return self.task.shown(plain, self.seed, Split.TRAIN, step)
 
     def _inputs(self, first: int, batch_size: int) -> Inputs:
         """Draw the inputs of `steps_at_once` steps, one after another."""
@@ -293,7 +298,8 @@ class SyntheticStream:
     def test(self) -> Batch:
         """Return all held-out sequences."""
         batch = self.task.batch(self.held_out.copy())
-        return replace(batch, targets=self.task.held_out.mark(batch.targets))
+        plain = replace(batch, targets=self.task.held_out.mark(batch.targets))
+        return self.task.shown(plain, self.seed, Split.TEST, 0)
 
     def measure(self, predictions: Predictions) -> Measurement:
         """Measure the answers to `test`."""
