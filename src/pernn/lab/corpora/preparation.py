@@ -254,11 +254,7 @@ def _text_file(folder: Path, split: Split) -> Path:
 def _clean(
     folder: Path, split: Split, corpus: Corpus, rules: Rules, digest: Any, hear: Hear
 ) -> tuple[int, int]:
-    """Write a part's paragraphs to a file, one per line: the source is read only once.
-
-    Returns:
-        How many articles and paragraphs there are.
-    """
+    """Write a part's paragraphs to a file, and count its articles and them."""
     num_articles = done = 0
     with _text_file(folder, split).open("wb") as file:
         for line in read_lines(corpus.lines(split)):
