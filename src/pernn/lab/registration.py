@@ -22,12 +22,7 @@ from pernn.lab.reports import (
     smallest_effect,
 )
 from pernn.lab.runs import describe_commit, describe_versions
-from pernn.lab.store import (
-    RegisteredClaim,
-    RegisteredSweep,
-    Registration,
-    write_atomically,
-)
+from pernn.lab.store import RegisteredClaim, RegisteredSweep, Registration, write_atomically
 from pernn.lab.sweeps import Plan, plan_sweep
 
 Seeds = int | tuple[int, ...]

@@ -10,16 +10,7 @@ from pernn.lab.config import Part, Registry, suggestion
 from pernn.randomness import MAX_SEED
 
 from .grammar import Grammar
-from .text import (
-    Corpus,
-    OwnText,
-    Sotu,
-    Wikitext,
-    data_root,
-    find_text,
-    list_texts,
-    raw_folder,
-)
+from .text import Corpus, OwnText, Sotu, Wikitext, data_root, find_text, list_texts, raw_folder
 
 Unit = Literal["pieces", "characters"]
 """What a token of a text is: a SentencePiece piece, or a character."""

@@ -195,10 +195,7 @@ DUAL_FREQUENCY = Experiment(
         table="by_position",
         form="bands",
     ),
-    labels={
-        "position": "Position of the target, t",
-        **named(*KINDS, "none", "sinusoidal"),
-    },
+    labels={"position": "Position of the target, t", **named(*KINDS, "none", "sinusoidal")},
 )
 
 EXPONENT, RANKS = "task.exponent", "by_rank"

@@ -62,10 +62,7 @@ VARIABLE_LENGTH = Experiment(
     ),
     claims=(HELPS,),
     figure=lay_out("length", ACCURACY, table="by_length", form="bands"),
-    labels={
-        "length": "Input length",
-        **named(*KINDS, "none", "sinusoidal"),
-    },
+    labels={"length": "Input length", **named(*KINDS, "none", "sinusoidal")},
 )
 
 WITHIN, BEYOND = (4, 5, 6, 7, 8), (12, 16)
