@@ -165,8 +165,3 @@ def test_parameters_of_other_tasks_are_refused():
         GrammarConfig(num_words=1)
     with pytest.raises(ConfigError, match="name"):
         WikitextConfig(name="../up")
-
-
-def test_a_kind_is_enough():
-    spec = LanguageModellingConfig().override({"corpus.kind": "grammar"})
-    assert isinstance(spec.corpus, GrammarConfig)

@@ -1,5 +1,6 @@
 """Preparing a corpus: exact, deterministic, whole or absent."""
 
+import io
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ import sys
 import numpy as np
 import pyarrow as pa
 import pytest
+import sentencepiece
 from hypothesis import example, given
 from hypothesis import strategies as st
 from pyarrow import parquet
@@ -91,25 +93,14 @@ def test_the_same_text_gives_the_same_bytes(corpus, root):
 
 
 def test_as_run_the_pieces_are_sentencepieces_own(as_run, corpus):
-    import io
-
-    import sentencepiece
-
     prepared = as_run.corpus
     assert prepared.folder != corpus.folder
     assert prepared.manifest["rules"] == "as-run"
+    lines = SMALL.override(MORE_WORDS).corpus.build().lines("train")
+    kept = (line.removesuffix(" ") for line in lines if line.strip() and line[:2] != " =")
     written = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(
-            [
-                line.removesuffix(" ")
-                for line in SMALL.override(MORE_WORDS).corpus.build().lines("train")
-                if line.strip() and not line.startswith(" =")
-            ]
-        ),
-        model_writer=written,
-        vocab_size=320,
-        minloglevel=2,
+        sentence_iterator=kept, model_writer=written, vocab_size=320, minloglevel=2
     )
     own = sentencepiece.SentencePieceProcessor(model_proto=written.getvalue())
     text = " Qx ▁ ﬁ 戦 of the"

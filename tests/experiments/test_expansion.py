@@ -174,10 +174,7 @@ def test_what_only_pretrained_networks_have_is_a_block_of_rows():
         ({"seed": []}, "seed is invalid: expected one or more values, got none"),
         ({"+core.kind": "lstm"}, "expected a value to add, got 'lstm', which the grid has already"),
         ({"+task.vocab_size": 32}, r"got 32, which the grid has already \(192, 32\)"),
-        (
-            {"+core.kind": "absent_module:Config"},
-            "cannot be imported: ModuleNotFoundError: No",
-        ),
+        ({"+core.kind": "absent_module:Config"}, "cannot be imported: ModuleNotFoundError: No"),
         ({"+core.kynd": 1}, "unknown key, did you mean 'kind'"),
         ({"task.vocab_sise": [1, 2]}, "unknown key, did you mean"),
         ({"+encodin.size": 3}, "has no part 'encodin'"),

@@ -12,7 +12,15 @@ from pathlib import Path
 import pytest
 
 from pernn.lab.config import flatten
-from pernn.lab.experiments import CATALOGUE, PLANNED, find_experiment, first_seeds, names_of, trials
+from pernn.lab.experiments import (
+    CATALOGUE,
+    LABELS,
+    PLANNED,
+    find_experiment,
+    first_seeds,
+    names_of,
+    trials,
+)
 from pernn.lab.reports import Report
 from pernn.lab.runners import InlineRunner
 from pernn.lab.trials import gather
@@ -185,13 +193,14 @@ def test_what_a_version_does_not_have_is_no_claim_of_it():
 def test_what_a_figure_shows_has_a_name(experiment):
     layout = experiment.figure
     words = {*names_of(layout.x), *names_of(layout.lines), *layout.metrics}
+    assert words <= experiment.labels.keys() | LABELS.keys()
+    # Values that count together have a name together, if any.
+    alone = [layout.lines] if isinstance(layout.lines, str) else []
+    columns = (*names_of(layout.x), *names_of(layout.panels), *alone)
     for scale in experiment.scales:
         for spec in specs_of(experiment, scale):
-            # Values that count together have a name together, if any.
-            alone = [layout.lines] if isinstance(layout.lines, str) else []
-            columns = (*names_of(layout.x), *names_of(layout.panels), *alone)
-            words |= {value for column in columns if isinstance(value := spec.get(column), str)}
-    assert words <= experiment.labels.keys()
+            values = {value for column in columns if isinstance(value := spec.get(column), str)}
+            assert values <= experiment.labels.keys()
 
 
 MINIATURE = {

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from pernn.lab.interfaces import UNSCORED, Batch, Predictions
+from pernn.lab.metrics import edit_distances
 from pernn.lab.tasks import Ascending, ByLength, Sequences, SolvedOrStuck
-from pernn.lab.tasks.metrics import measure_all
 
 U = UNSCORED
 
@@ -71,10 +71,15 @@ def test_lengths_are_told_apart():
     }
 
 
-def test_several_measures_are_put_together():
-    targets = np.array([[1, 2]])
-    batch = Batch(targets, 0, targets)
-    answers = Predictions(targets, np.zeros((1, 2)))
-    found = measure_all((Sequences(), Ascending(), ByLength()), answers, batch)
-    assert {"token_accuracy", "ascending_pair_share"} < found.metrics.keys()
-    assert list(found.tables) == ["by_length"]
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        ([0, 1, 2], [0, 2, 1], 1),
+        # The unrestricted variant: 3 here, where the restricted one needs 4.
+        ([2, 0, 7, 8], [0, 1, 2, 7], 3),
+        ([1, 2, 3, 4], [2, 3, 4, 1], 2),
+        ([70000, 2], [2, 70000], 1),
+    ],
+)
+def test_known_distances(left, right, expected):
+    assert edit_distances(np.array([left]), np.array([right])).tolist() == [expected]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pernn.errors import ConfigError
-from pernn.lab.interfaces import UNSCORED
+from pernn.lab.interfaces import UNSCORED, Predictions
 from pernn.lab.tasks import (
     Cued,
     Distinct,
@@ -22,6 +22,7 @@ from pernn.lab.tasks import (
     Uniform,
     UniformRange,
     Unprompted,
+    VocabularyExtensionConfig,
 )
 
 
@@ -121,3 +122,40 @@ def test_the_least_and_the_greatest_word_stay_inside_their_halves(share, vocab_s
     assert ids.max() < vocab_size
     np.testing.assert_array_equal(ids >= half, is_rare)
     assert (np.diff(ids) >= 0).all()
+
+
+EXTENSION = VocabularyExtensionConfig(vocab_size=12, num_known=8, length=5, num_held_out=100)
+
+
+def test_one_half_of_the_test_of_an_extension_has_new_ids_only():
+    stream = EXTENSION.build().stream(111)
+    tokens = stream.test().tokens
+    assert tokens.shape == (200, 5)
+    assert tokens[:100].min() == 8
+    assert tokens[:100].max() == tokens[100:].max() == 11
+    assert tokens[100:].min() == 0
+    assert len(np.unique(tokens, axis=0)) == 200
+    # Training shows all ids.
+    assert np.unique(stream.train(0, 200).tokens).tolist() == list(range(12))
+
+
+def test_targets_of_an_extension_are_reversed_in_both_parts():
+    stream = EXTENSION.build().stream(5)
+    for batch in (stream.train(3, 20), stream.test()):
+        assert batch.targets.tolist() == [row[::-1] for row in batch.tokens.tolist()]
+        assert batch.num_queries == 5
+
+
+def test_metrics_are_those_of_new_ids():
+    stream = EXTENSION.build().stream(111)
+    batch = stream.test()
+    predictions = batch.targets.copy()
+    predictions[100:, 0] += 1
+    found = stream.measure(Predictions(predictions, np.zeros((200, 5))))
+    assert found.metrics["token_accuracy"] == 1
+    assert found.tables["by_ids"]["ids"] == ["new", "mixed"]
+    assert found.tables["by_ids"]["token_accuracy"] == [1, 0.8]
+    predictions[:100, 1:3] += 1
+    found = stream.measure(Predictions(predictions, np.zeros((200, 5))))
+    assert found.metrics["token_accuracy"] == pytest.approx(0.6)
+    assert found.metrics["sequence_accuracy"] == 0

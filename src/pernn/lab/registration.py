@@ -22,12 +22,7 @@ from pernn.lab.reports import (
     smallest_effect,
 )
 from pernn.lab.runs import describe_commit, describe_versions
-from pernn.lab.store import (
-    RegisteredClaim,
-    RegisteredSweep,
-    Registration,
-    write_atomically,
-)
+from pernn.lab.store import RegisteredClaim, RegisteredSweep, Registration, write_atomically
 from pernn.lab.sweeps import Plan, plan_sweep
 
 Seeds = int | tuple[int, ...]
@@ -120,15 +115,14 @@ def _register(one: _Experiment, content: _PlanFile) -> tuple[Plan, RegisteredSwe
         one.name, one.scale, one.set | ({} if chosen is None else {"seed": [*chosen]})
     )
     claims, rule = plan.experiment.claims, rule_of(plan.experiment, one.scale)
-    names = [claim.name for claim in claims]
-    for name in (*one.primary, *(name for each in one.expectations for name in each.claims)):
-        if name not in names:
-            raise ConfigError(f"{one.name} has no claim {name!r}{suggestion(name, names)}")
     # The older rule knows one family.
-    primary = [claim.primary and rule != "2026-11" for claim in claims]
+    primary = {claim.name: claim.primary and rule != "2026-11" for claim in claims}
+    for name in (*one.primary, *(name for each in one.expectations for name in each.claims)):
+        if name not in primary:
+            raise ConfigError(f"{one.name} has no claim {name!r}{suggestion(name, primary)}")
     flat = [flatten(spec.dump()) for spec in plan.specs.values()]
-    tested = [any(matches(trial, settings_of(claim)) for trial in flat) for claim in claims]
-    judged = {name for name, *holds in zip(names, primary, tested, strict=True) if all(holds)}
+    tested = {c.name: any(matches(trial, settings_of(c)) for trial in flat) for c in claims}
+    judged = {name for name in primary if primary[name] and tested[name]}
     if judged != {*one.primary}:
         known = ", ".join(sorted(judged)) or "none"
         raise ConfigError(
@@ -143,16 +137,16 @@ def _register(one: _Experiment, content: _PlanFile) -> tuple[Plan, RegisteredSwe
     count = len(own - choosing)
     if count < MIN_SEEDS:
         raise ConfigError(f"{one.name}: a verdict needs {MIN_SEEDS} seeds, the plan has {count}")
-    families = [f for f, is_tested in zip(primary, tested, strict=True) if is_tested]
+    families = [primary[name] for name in primary if tested[name]]
     registered = {
         claim.name: RegisteredClaim(
             digest=claim_digest(claim),
             statement=claim.statement,
             measure=claim.predicate.metric,
-            primary=family,
-            seen=_seen(claim, count, families.count(family)) if is_tested else None,
+            primary=(family := primary[claim.name]),
+            seen=_seen(claim, count, families.count(family)) if tested[claim.name] else None,
         )
-        for claim, family, is_tested in zip(claims, primary, tested, strict=True)
+        for claim in claims
     }
     more = {"runs": tuple(plan.sweep.runs), "rule": rule, "claims": registered}
     return plan, RegisteredSweep(**asdict(plan.sweep) | more)

@@ -64,10 +64,7 @@ def settings(rules: Rules, unit: Unit) -> dict[str, Any]:
 
 
 def train_pieces(
-    paragraphs: Iterable[str],
-    vocab_size: int,
-    rules: Rules = "as-written",
-    unit: Unit = "pieces",
+    paragraphs: Iterable[str], vocab_size: int, rules: Rules = "as-written", unit: Unit = "pieces"
 ) -> bytes:
     """Train a unigram model, or list the characters.
 

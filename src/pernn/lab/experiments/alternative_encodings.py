@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from .comparisons import ACCURACY, WORDS, claims_about, labels, lay_out, no_gain
+from .comparisons import ACCURACY, WORDS, claims_about, lay_out, named, no_gain
 from .experiment import Experiment
 from .grids import (
     DEMO_TRAINING,
@@ -119,8 +119,8 @@ ALTERNATIVE_ENCODINGS = Experiment(
     claims=with_primary(CLAIMS, "*_helps_reverse_ordering", "sinusoidal_helps_variable_length"),
     figure=FIGURE,
     labels={
-        **labels(FIGURE, *TASKS, "none", *KINDS),
         "reverse_ordering": "Fixed length",
+        **named("variable_length", "none", *KINDS),
         "sinusoidal": "Sinusoidal",
     },
 )
@@ -161,7 +161,7 @@ DOUBLE_VANILLA = Experiment(
         DOUBLE_CLAIMS, "double_no_gain_reverse_ordering", "encoding_beats_double_reverse_ordering"
     ),
     figure=WIDER,
-    labels=labels(WIDER, "reverse_ordering", "sorting", "none", "repeated_embedding", "sinusoidal"),
+    labels=named("reverse_ordering", "sorting", "none", "repeated_embedding", "sinusoidal"),
 )
 
 CARRY_SOURCE = (TASKS["reverse_ordering"][1], V5)
@@ -320,7 +320,7 @@ CARRY = Experiment(
     claims=with_primary([*_claims("lstm"), *_claims("gru")], *(f"{name}_lstm" for name in PRIMARY)),
     figure=PACE,
     labels={
-        **labels(PACE, "gru", "lstm", "none", "constant", "random"),
+        **named("gru", "lstm", "none", "constant", "random"),
         **{", ".join(map(str, _values(settings).values())): arm for arm, settings in ARMS.items()},
         **{
             one: arm
@@ -377,7 +377,7 @@ CLOCK_PERIOD = Experiment(
     ),
     figure=PERIOD_FIGURE,
     labels={
-        **labels(PERIOD_FIGURE, "gru", "lstm", "none"),
+        **named("gru", "lstm", "none"),
         **{
             ", ".join(map(str, list(_values(settings).values())[::2])): arm
             for arm, settings in CLOCKS.items()

@@ -142,7 +142,7 @@ ANATOMY = Experiment(
         "sequence_share": "Share of tokens of the input",
         "loss": "Loss of accuracy under noise",
         "noise": "Noise in the weights",
-        **named("core.kind", "gru", "lstm", "encoding.kind", "none", "sinusoidal"),
+        **named("gru", "lstm", "none", "sinusoidal"),
     },
     rules={"demo": "2026-12", "small": "2026-12"},
 )

@@ -126,15 +126,13 @@ AUTOREGRESSIVE = Experiment(
     more_figures={"encodings": over_sizes(panels=("task.kind", "task.rule"), contrast=None)},
     labels={
         "encodings": "Networks fed their own output, and networks without feedback",
-        **named(VOCABULARY),
         "task.rule": "Rule",
         "feedback": "Fed back",
         "reverse": "Reverse ordering",
         "sort": "Sorting",
         "autoregressive": "Autoregressive",
-        **named("task.kind", *PLAIN.values(), "encoding.kind", "none", "sinusoidal"),
+        **named(*PLAIN.values(), "none", "sinusoidal"),
         "own output": "Own output",
         "truth": "Truth",
-        ACCURACY: "Token accuracy",
     },
 )

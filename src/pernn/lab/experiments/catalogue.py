@@ -70,8 +70,7 @@ CATALOGUE = {
         "v3, Fig. 9; v1, Fig. 6",
     ),
     "alternative_encodings": Entry(
-        "Must the encoding be sinusoidal, or does any encoding help?",
-        "v3, Figs. 10 and 11",
+        "Must the encoding be sinusoidal, or does any encoding help?", "v3, Figs. 10 and 11"
     ),
     "double_vanilla": Entry(
         "Is it the encoding that helps, or the parameters that come with it?",
@@ -79,8 +78,7 @@ CATALOGUE = {
         "alternative_encodings",
     ),
     "autoregressive": Entry(
-        "Does a network do without an encoding if it is fed its own outputs?",
-        "v1, Figs. 8 and 13",
+        "Does a network do without an encoding if it is fed its own outputs?", "v1, Figs. 8 and 13"
     ),
     "infinite_vocabulary": Entry(
         "Does the encoding help with vectors, of which there are infinitely many?",
@@ -88,9 +86,7 @@ CATALOGUE = {
         "vocabulary_size",
     ),
     "copying_memory": Entry(
-        "Does the encoding help to remember for longer?",
-        "v1, Fig. 11",
-        "other_rules",
+        "Does the encoding help to remember for longer?", "v1, Fig. 11", "other_rules"
     ),
     "short_waits": Entry(
         "Does the encoding help to remember for a short while?",
@@ -184,8 +180,7 @@ CATALOGUE = {
         "language_modelling",
     ),
     "language_modelling": Entry(
-        "Does the encoding help to predict the next token of a text?",
-        "v5, appendix E and Table 1",
+        "Does the encoding help to predict the next token of a text?", "v5, appendix E and Table 1"
     ),
 }
 

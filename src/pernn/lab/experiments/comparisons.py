@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from .experiment import Columns, FigureLayout, names_of
+from .experiment import Columns, FigureLayout
 from .grids import ENCODING, UPDATES, VOCABULARY, Settings
 from .predicates import (
     LEVELS,
@@ -145,20 +145,9 @@ def lay_out(x: Columns, *metrics: str, **more: Any) -> FigureLayout:
     return FigureLayout(x=x, metrics=metrics, **{**usual, **more})
 
 
-def named(*names: str) -> dict[str, str]:
-    """Return the display names of columns and values, in this order."""
-    return {name: LABELS[name] for name in names}
-
-
-def labels(figure: FigureLayout, *values: str) -> dict[str, str]:
-    """Return a figure's display names, in the order of its values."""
-    shown = (figure.x, figure.panels, figure.lines, figure.rows)
-    columns = [name for some in shown for name in names_of(some)]
-    contrast = figure.contrast
-    sides = (contrast.baseline, contrast.treated) if contrast else ()
-    # Numbers speak for themselves, and are led by the name of their column.
-    words = [side for side in sides if isinstance(side, str)]
-    return named(*columns, *values, *words, *figure.metrics)
+def named(*values: str) -> dict[str, str]:
+    """Return the display names of values, which come in this order."""
+    return {name: LABELS[name] for name in values}
 
 
 def claims_about(

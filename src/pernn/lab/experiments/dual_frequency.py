@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from .comparisons import ACCURACY, OURS, PAPER_SETTING, Source, claims_about, labels, lay_out, named
+from .comparisons import ACCURACY, OURS, PAPER_SETTING, Source, claims_about, lay_out, named
 from .experiment import Experiment
 from .grids import (
     BATCH,
@@ -195,10 +195,7 @@ DUAL_FREQUENCY = Experiment(
         table="by_position",
         form="bands",
     ),
-    labels={
-        "position": "Position of the target, t",
-        **named("condition", "core.kind", *KINDS, "encoding.kind", "none", "sinusoidal", ACCURACY),
-    },
+    labels={"position": "Position of the target, t", **named(*KINDS, "none", "sinusoidal")},
 )
 
 EXPONENT, RANKS = "task.exponent", "by_rank"
@@ -298,8 +295,7 @@ ZIPF = Experiment(
         "accuracy": replace(FACTORS, form="points", metrics=(ACCURACY,)),
     },
     labels={
-        **labels(FACTORS, "gru", "lstm", "none", "sinusoidal"),
-        **named(ACCURACY),
+        **named("gru", "lstm", "none", "sinusoidal"),
         "target": "Rarity of the target, in quarters",
         "disturbants": "Company",
         "rank": "Accuracy by how rare a token and its company are",

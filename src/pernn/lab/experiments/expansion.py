@@ -78,6 +78,7 @@ def with_axes(experiment: Experiment, specs: Sequence[RunSpec], changes: Changes
         values = list(dict.fromkeys(one.get(path) for one in have))
         if len(values) > 1 and (f"{ADDED}{path}" in changes or isinstance(changes[path], list)):
             axes[path] = values
+            # The kinds of the part that has it, where only some trials do.
             if len(have) < len(flat) and _kind_of(path) in have[0]:
                 kinds[path] = {one[_kind_of(path)] for one in have}
     if not axes:
@@ -159,14 +160,12 @@ def _expanded(
 
 
 def _with_value(specs: Sequence[RunSpec], path: str, value: Any) -> list[RunSpec]:
-    """Return specs with a value in the place of their own; each cell once.
-
-    Of specs that differ in the part of a new kind alone, those with most keys in common with it
-    are taken: the width of a new encoding is that of the sinusoids, not of none.
-    """
+    """Return specs with a value in the place of their own; each cell once."""
     made = [(old, old.override({path: value})) for old in specs]
     if not is_kind(path):
         return [new for _, new in made]
+    # Of specs that differ in this part alone, those with most keys in common with the new kind are
+    # taken: the width of a new encoding is that of the sinusoids, not of none.
     part = path.removesuffix("kind")
     cells: dict[str, list[tuple[int, RunSpec]]] = {}
     for old, new in made:
@@ -196,10 +195,7 @@ def _layout(
 def _claims(
     claim: Claim, axes: Mapping[str, Sequence[Any]], kinds: Mapping[str, Set[Any]]
 ) -> list[Claim]:
-    """Return a claim once for each combination of values of what it does not name.
-
-    `kinds` names, for a setting that only some trials have, the kinds of the part that has it.
-    """
+    """Return a claim once for each combination of values of what it does not name."""
     about, named = claim.predicate, claim.columns
     named |= {path for path in kinds if about.where.get(_kind_of(path)) not in {None, *kinds[path]}}
     free = {path: values for path, values in axes.items() if path not in named}

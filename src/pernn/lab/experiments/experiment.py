@@ -118,9 +118,10 @@ class Experiment:
         claims: What the paper says the answer is.
         figure: The figure's layout; of its columns the table of means is made, so those of a
             `scatter` but x must tell the trials of a seed apart.
-        labels: Display names of columns and values (`token_accuracy` → "Token accuracy"), also of
-            numbers (`600000` → "Twice as long") and of values that count together
-            (`rare, frequent` → "Rare among Frequent"); those of further figures are their captions.
+        labels: Display names of values (`lstm` → "LSTM"), which come in this order, and of columns
+            that are not called as in most experiments (`length` → "Input length"); also of numbers
+            (`600000` → "Twice as long") and of values that count together (`rare, frequent` →
+            "Rare among Frequent"); those of further figures are their captions.
         more_figures: File name without its ending → the layout of a further figure.
         rules: Scale → rule by which its claims are corrected, see `pernn.lab.reports.statistics`;
             "2026-11" if absent. A new registration brings a scale of its own.

@@ -206,22 +206,12 @@ GRADIENT_STABILITY = Experiment(
         "accuracy": lay_out("similarity_rare_disturbants", ACCURACY, contrast=None, form="scatter"),
     },
     labels={
-        **named("update"),
         "position": "Position of the target, t",
         "difference": "How do Rare disturbants change the similarity?",
         "map": "At which positions are the gradients stable, and when?",
         "accuracy": "Are trials with stable gradients the accurate ones?",
         "similarity_rare_disturbants": "Similarity among Rare disturbants",
-        **named(
-            ACCURACY,
-            "condition",
-            "core.kind",
-            *KINDS,
-            "encoding.kind",
-            "none",
-            "sinusoidal",
-            "similarity",
-        ),
+        **named(*KINDS, "none", "sinusoidal"),
     },
 )
 
@@ -362,7 +352,7 @@ DESCENT = Experiment(
         table=AT_LEVELS,
     ),
     labels={
-        **named(RATE, "disturbants", "encoding.kind", "none", "sinusoidal", "similarity"),
+        **named("none", "sinusoidal"),
         "level": "Training accuracy",
         "loss": "Loss of fresh sequences",
         "noise_scale": "log2 of the noise scale, sequences",

@@ -176,16 +176,13 @@ def crossed(*axes: Sequence[Settings]) -> list[Settings]:
     return [{k: v for part in parts for k, v in part.items()} for parts in product(*axes)]
 
 
-def grid(
-    base: Settings, *axes: Sequence[Settings], seeds: Sequence[int] = SEEDS
+def _grid(
+    base: Settings, axes: Sequence[Sequence[Settings]], seeds: Sequence[int]
 ) -> tuple[RunSpec, ...]:
-    """Cross seeds and conditions, of which the first varies slowest.
-
-    Seeds are outermost, so that an unfinished sweep is a whole study with fewer seeds. Settings
-    that a condition's parts do not have (a width of no encoding) are left out for it.
-    """
+    """Cross seeds and conditions, without settings that a condition's parts do not have."""
     start = RunSpec().override(base)
     conditions = crossed(*axes)
+    # Seeds are outermost: an unfinished sweep is a whole study with fewer seeds.
     return tuple(start.override({"seed": seed, **one}) for seed in seeds for one in conditions)
 
 
@@ -206,8 +203,6 @@ def grids(
     """
     own = {"small": SMALL_SEEDS, **(seeds or {})}
     return {
-        name: partial(
-            grid, {**shared, **base}, *axes, conditions or [{}], seeds=own.get(name, SEEDS)
-        )
+        name: partial(_grid, {**shared, **base}, [*axes, conditions or [{}]], own.get(name, SEEDS))
         for name, (base, *axes) in scales.items()
     }

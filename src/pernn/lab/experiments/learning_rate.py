@@ -17,7 +17,7 @@ from functools import partial
 
 from pernn.lab.runs import RunSpec
 
-from .comparisons import ACCURACY, LABELS, PLACE, encoding_helps, labels, lay_out
+from .comparisons import ACCURACY, PLACE, encoding_helps, lay_out, named
 from .experiment import Experiment
 from .grids import MASTERY, RATE, SMALL, VALIDATION_SEEDS, VOCABULARY, brief, cores, grids
 from .predicates import Choice, Claim, qualified, with_primary
@@ -67,7 +67,7 @@ LEARNING_RATE = Experiment(
         )
     ),
     figure=over_values(FIGURE, RATE, FIGURE.panels),
-    labels={RATE: LABELS[RATE], **labels(FIGURE, *KINDS)},
+    labels=named(*KINDS, "none", "sinusoidal"),
 )
 
 VOCABULARIES = {"gru": (32, 64, 128), "lstm": (128, 256, 512)}
@@ -107,6 +107,6 @@ TUNED_VOCABULARY_SIZE = Experiment(
     },
     labels={
         "headline": "Reversing 8 random tokens, at each peak learning rate",
-        **labels(OVER_RATES, *VOCABULARIES),
+        **named(*VOCABULARIES, "none", "sinusoidal"),
     },
 )

@@ -14,8 +14,8 @@ from .comparisons import (
     encoding_helps,
     falls,
     gain_grows,
-    labels,
     lay_out,
+    named,
     no_gain,
 )
 from .experiment import Experiment
@@ -65,7 +65,7 @@ DELAYED_ADDITION = Experiment(
     ),
     claims=with_primary(ADDING_CLAIMS, "encoding_helps_lstm"),
     figure=FIGURE,
-    labels=labels(FIGURE, "lstm"),
+    labels=named("lstm", "none", "sinusoidal"),
 )
 
 LOOKING_UP = Place("v5", "appendix A.3")
@@ -81,7 +81,7 @@ PREDECESSOR_QUERY = Experiment(
     ),
     claims=with_primary([encoding_helps("lstm", LOOKING_UP)], "encoding_helps_lstm"),
     figure=FIGURE,
-    labels=labels(FIGURE, "lstm"),
+    labels=named("lstm", "none", "sinusoidal"),
 )
 
 WAITING = Place("v1", "appendix C.1 and Fig. 11")
@@ -120,7 +120,7 @@ COPYING_MEMORY = Experiment(
     ),
     claims=with_primary((NO_HELP, *_all_or_nothing(10, HOLD_TIMES)), "no_help_lstm"),
     figure=WAITS,
-    labels=labels(WAITS, "lstm"),
+    labels=named("lstm", "none", "sinusoidal"),
 )
 
 SHORT_WAITS_CLAIMS = (
@@ -150,7 +150,7 @@ SHORT_WAITS = Experiment(
     ),
     claims=with_primary(SHORT_WAITS_CLAIMS, "no_more_solved"),
     figure=WAITS,
-    labels=labels(WAITS, "lstm"),
+    labels=named("lstm", "none", "sinusoidal"),
     rules={"small": "2026-12"},
 )
 
@@ -233,5 +233,5 @@ SORTING = Experiment(
     ),
     claims=with_primary(SORTING_CLAIMS, "smaller_gain_gru", "smaller_gain_lstm"),
     figure=ORDER,
-    labels=labels(ORDER, *KINDS, "sorting", "reverse_ordering"),
+    labels=named(*KINDS, "sorting", "reverse_ordering", "none", "sinusoidal"),
 )

@@ -19,7 +19,7 @@ the question is that of version 3, figure 2.
 from collections.abc import Mapping, Sequence
 from itertools import product
 
-from .comparisons import ACCURACY, LABELS, PLACE, WORDS, claims_about, labels, lay_out, no_gain
+from .comparisons import ACCURACY, LABELS, PLACE, WORDS, claims_about, lay_out, named, no_gain
 from .experiment import Experiment
 from .grids import (
     BATCH,
@@ -100,7 +100,7 @@ MORE_TRAINING = Experiment(
     ),
     claims=with_primary(CLAIMS, "*_4x_*_small"),
     figure=FIGURE,
-    labels=labels(FIGURE, "gru", "lstm", "none", "sinusoidal"),
+    labels=named("gru", "lstm", "none", "sinusoidal"),
 )
 
 OPTIMIZER, FROZEN = "training.optimizer", "training.frozen_embedding"
@@ -165,7 +165,7 @@ def _experiment(
             "None, None": "Adam",
             "None, True": "Adam, token vectors frozen",
             **{f"{name}, None": LABELS[name] for name in ("adam_0.999", "sgd", "sign")},
-            **labels(BY_OPTIMIZER, "adam_0.999", "sgd", "sign"),
+            **named("adam_0.999", "sgd", "sign", "none", "sinusoidal"),
         },
         rules={"demo": "2026-12", "small": "2026-12"},
     )

@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from .comparisons import ACCURACY, PLACE, WORDS, claims_about, labels, lay_out, named
+from .comparisons import ACCURACY, PLACE, WORDS, claims_about, lay_out, named
 from .experiment import Experiment, FigureLayout
 from .grids import (
     BATCH,
@@ -166,8 +166,7 @@ TEMPERATURE = Experiment(
     figure=FIGURE,
     more_figures={"accuracy": replace(FIGURE, metrics=(ACCURACY,), form="points")},
     labels={
-        **labels(FIGURE, "gru", "lstm", "none", "repeated_embedding", "sinusoidal"),
-        **named(ACCURACY),
+        **named("gru", "lstm", "none", "repeated_embedding", "sinusoidal"),
         "accuracy": "Final accuracy at the same cells",
     },
     rules={"demo": "2026-12", "small": "2026-12", "paper": "2026-12"},
@@ -236,8 +235,7 @@ FACTOR_OR_EXPONENT = Experiment(
         "accuracy": replace(OVER_VOCABULARIES, form="points", metrics=(ACCURACY,)),
     },
     labels={
-        **labels(OVER_VOCABULARIES, "gru", "lstm", "none", "sinusoidal"),
-        **named(ACCURACY),
+        **named("gru", "lstm", "none", "sinusoidal"),
         "updates": "Updates to each accuracy: the slopes are the exponents",
         "accuracy": "Final accuracy of the same trials",
     },

@@ -13,7 +13,6 @@ from pernn.errors import ConfigError
 from pernn.lab.config import flatten
 from pernn.lab.runs import RunSpec
 
-from .comparisons import LABELS
 from .experiment import Columns, Experiment, FigureLayout, names_of
 from .grids import RATE, VALIDATION_SEEDS
 from .predicates import Choice, Claim, qualified
@@ -149,7 +148,6 @@ def tune(
         experiment,
         claims=tuple(judged_at_best(one, column, metric) for one in experiment.claims),
         figure=over_values(layout, column, panels, layout.rows),
-        labels={column: LABELS.get(column, column), **experiment.labels},
         more_figures={},
     )
     return made, Tuning(column, read_grid(str(text)), metric, tuple(base))

@@ -62,10 +62,7 @@ VARIABLE_LENGTH = Experiment(
     ),
     claims=(HELPS,),
     figure=lay_out("length", ACCURACY, table="by_length", form="bands"),
-    labels={
-        "length": "Input length",
-        **named("core.kind", *KINDS, "encoding.kind", "none", "sinusoidal", ACCURACY),
-    },
+    labels={"length": "Input length", **named(*KINDS, "none", "sinusoidal")},
 )
 
 WITHIN, BEYOND = (4, 5, 6, 7, 8), (12, 16)
@@ -153,9 +150,8 @@ LONGER_INPUTS = Experiment(
         "length", ACCURACY, lines=COLUMNS, contrast=None, table="by_length", form="bands"
     ),
     labels={
-        **named("core.kind", *KINDS, "encoding.kind", "task.codes", ACCURACY, "none", "sinusoidal"),
+        **named(*KINDS, "none", "sinusoidal", "learned"),
         "length": "Input length; 4 … 8 in training",
-        "learned": "Learned",
         "onset": "Any onset",
         **{", ".join(str(arm.get(one)) for one in COLUMNS): name for name, arm in ARMS.items()},
     },

@@ -25,7 +25,6 @@ from .comparisons import (
     encoding_helps,
     falls,
     gain_grows,
-    labels,
     lay_out,
     named,
     no_gain,
@@ -161,7 +160,7 @@ VOCABULARY_SIZE = Experiment(
         CLAIMS, "encoding_helps_gru", "encoding_helps_lstm", "gain_grows_gru", "gain_grows_lstm"
     ),
     figure=FIGURE,
-    labels=labels(FIGURE, *KINDS),
+    labels=named(*KINDS, "none", "sinusoidal"),
 )
 
 TWO_IDS = {VOCABULARY: 2}
@@ -206,7 +205,7 @@ INPUT_LENGTH = Experiment(
     ),
     claims=with_primary(LONGER_CLAIMS, "no_help_*"),
     figure=LENGTHS,
-    labels=labels(LENGTHS, *RECURRENT),
+    labels=named(*RECURRENT, "none", "sinusoidal"),
 )
 
 
@@ -230,7 +229,7 @@ CONSTANT_INFORMATION = Experiment(
     claims=with_primary([gain_grows("lstm", CONSTANT)], "gain_grows_lstm"),
     figure=SIZES,
     labels={
-        **labels(SIZES, "lstm"),
+        **named("lstm", "none", "sinusoidal"),
         VOCABULARY: "Vocabulary size K, with L such that K^L is constant",
     },
 )
@@ -277,7 +276,7 @@ INFINITE_VOCABULARY = Experiment(
     figure=lay_out(DIMENSION, SIMILARITY, x_base=2, table="cosine"),
     labels={
         DIMENSION: "Dimension d",
-        **named("core.kind", *RECURRENT, "encoding.kind", "none", "sinusoidal"),
+        **named(*RECURRENT, "none", "sinusoidal"),
         SIMILARITY: "Cosine similarity",
     },
 )
@@ -356,7 +355,7 @@ VOCABULARY_EXTENSION = Experiment(
         STAGE: "Learnt first",
         EXTENDED: "K ids, then extended",
         "None": "All 2K ids from scratch",
-        **named("encoding.kind", "none", "sinusoidal"),
+        **named("none", "sinusoidal"),
         ACCURACY: "Token accuracy, new ids only",
     },
 )

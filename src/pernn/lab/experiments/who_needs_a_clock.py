@@ -27,8 +27,8 @@ from .comparisons import (
     Source,
     claims_about,
     encoding_helps,
-    labels,
     lay_out,
+    named,
 )
 from .experiment import Experiment
 from .grids import (
@@ -106,7 +106,7 @@ WHO_NEEDS_A_CLOCK = Experiment(
     scales=_scales(*KINDS),
     claims=with_primary(CLAIMS, "gains_more_*", "no_sooner_*"),
     figure=FIGURE,
-    labels=labels(FIGURE, *KINDS),
+    labels=named(*KINDS, "none", "sinusoidal"),
     rules={"demo": "2026-12", "small": "2026-12"},
 )
 
@@ -124,7 +124,7 @@ TRANSFORMER = Experiment(
     scales=_scales(*COMPARED),
     claims=with_primary(COMPARISONS, "gains_more_than_*"),
     figure=FIGURE,
-    labels=labels(FIGURE, *COMPARED),
+    labels=named(*COMPARED, "none", "sinusoidal"),
     rules={"demo": "2026-12", "small": "2026-12"},
 )
 
@@ -195,7 +195,7 @@ SCAFFOLD = Experiment(
     ),
     figure=BY_SCHEDULE,
     labels={
-        **labels(BY_SCHEDULE, "gru", "lstm"),
+        **named("gru", "lstm"),
         "constant": "At a constant rate",
         "none, None": "Never",
         "sinusoidal, None": "Always",

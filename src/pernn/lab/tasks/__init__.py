@@ -1,11 +1,19 @@
 """Tasks: synthetic data = rule × token source × length × feedback."""
 
+from pernn.lab.metrics import (
+    Ascending as Ascending,
+    ByIds as ByIds,
+    ByLength as ByLength,
+    Metric as Metric,
+    Sequences as Sequences,
+    SolvedOrStuck as SolvedOrStuck,
+)
 from pernn.lazy import exports
 
 from .coded import (
     CodedReversal as CodedReversal,
     CodedReversalConfig as CodedReversalConfig,
-    CodedStream as CodedStream,
+    LongerInputsConfig as LongerInputsConfig,
 )
 from .config import (
     TASKS as TASKS,
@@ -20,25 +28,18 @@ from .config import (
     TaskConfig as TaskConfig,
     TokenTaskConfig as TokenTaskConfig,
     VariableLengthConfig as VariableLengthConfig,
+    VocabularyExtensionConfig as VocabularyExtensionConfig,
 )
 from .dual_frequency import (
     ByCondition as ByCondition,
     DualFrequencyConfig as DualFrequencyConfig,
     OneTarget as OneTarget,
 )
-from .metrics import (
-    Ascending as Ascending,
-    ByLength as ByLength,
-    Metric as Metric,
-    Sequences as Sequences,
-    SolvedOrStuck as SolvedOrStuck,
-)
 from .infinite_vocabulary import (
     InfiniteVocabularyConfig as InfiniteVocabularyConfig,
     Spherical as Spherical,
     SphericalTask as SphericalTask,
 )
-from .longer_inputs import LongerInputsConfig as LongerInputsConfig
 from .pictures import Picture as Picture, draw_pictures as draw_pictures
 from .sequences import (
     Cued as Cued,
@@ -64,13 +65,9 @@ from .sequences import (
 from .synthetic import (
     Distinct as Distinct,
     HeldOut as HeldOut,
+    NewAndMixed as NewAndMixed,
     SyntheticStream as SyntheticStream,
     SyntheticTask as SyntheticTask,
-)
-from .vocabulary_extension import (
-    ByIds as ByIds,
-    NewAndMixed as NewAndMixed,
-    VocabularyExtensionConfig as VocabularyExtensionConfig,
 )
 from .zipf import ByRank as ByRank, Zipf as Zipf, ZipfConfig as ZipfConfig
 

@@ -1,4 +1,4 @@
-"""Reverse ordering with a vector of its own beside every token."""
+"""Reverse ordering with a vector of its own beside every token, or on longer inputs."""
 
 from dataclasses import dataclass, fields
 from typing import Annotated, ClassVar, Literal
@@ -8,11 +8,13 @@ from jaxtyping import Float32
 from pydantic import Field
 
 from pernn.lab.interfaces import Batch
+from pernn.lab.metrics import ByLength, Sequences
 from pernn.randomness import RandomStream, Split, integers
 
 from .config import ReverseOrderingConfig, TokenTaskConfig
 from .infinite_vocabulary import Spherical
-from .synthetic import SyntheticStream, SyntheticTask
+from .sequences import Reverse, UniformRange
+from .synthetic import SyntheticTask
 
 Kind = Literal["noise", "shared_noise", "keys", "unmirrored_keys", "onset"]
 NUM_ONSETS = 1_024
@@ -60,6 +62,56 @@ class CodedReversalConfig(TokenTaskConfig):
         return CodedReversal.of(plain, self.codes, self.code_size)
 
 
+class LongerInputsConfig(TokenTaskConfig):
+    """Return input sequences in reverse order, tested on longer ones, too.
+
+    Picture (min_length = 2, L = 4):
+        input    8 29  2  ?  ?  ?
+        target   .  .  .  2 29  8
+
+    Training is like that of `variable_length`; test sequences have its lengths, and those beyond.
+    None that is shown in training is the start of a longer test sequence.
+
+    Attributes:
+        length: Length of the longest inputs of training, L.
+        min_length: Length of the shortest inputs.
+        num_held_out: Distinct test sequences of each length, never shown in training.
+        tested_lengths: Lengths beyond L that are tested, too, ascending.
+        codes: `onset`, a sinusoidal encoding as in `coded_reversal`, from a position that each
+            sequence draws; none if absent.
+        code_size: Width of a code.
+
+    Source: ours.
+    """
+
+    kind: Literal["longer_inputs"] = "longer_inputs"
+    references: ClassVar[tuple[str, ...]] = ()
+    # Ids are exact as float32, which stand beside the codes.
+    vocab_size: Annotated[int, Field(ge=2, le=2**24)] = 64
+    length: Annotated[int, Field(ge=1, le=2**16)] = 8
+    min_length: Annotated[int, Field(ge=1, le=2**16)] = 4
+    tested_lengths: Annotated[tuple[int, ...], Field(min_length=1, max_length=2**10)] = (12, 16)
+    codes: Literal["onset"] | None = None
+    code_size: Annotated[int, Field(ge=2, le=2**16, multiple_of=2)] = 64
+
+    @property
+    def name(self) -> str:
+        """Canonical description: what the data depend on beside the seed."""
+        lengths = f"shortest={self.min_length} tested={','.join(map(str, self.tested_lengths))}"
+        codes = f" codes={self.codes} size={self.code_size}" if self.codes else ""
+        return f"{super().name} {lengths}{codes}"
+
+    def build(self) -> SyntheticTask:
+        """Build the task."""
+        if self.codes:
+            plain = self.override({"codes": None}).build()
+            return CodedReversal.of(plain, self.codes, self.code_size)
+        length = UniformRange(
+            min_length=self.min_length, longest=self.length, beyond=self.tested_lengths
+        )
+        return self.compose(Reverse(), length=length, metrics=(Sequences(), ByLength()))
+
+
 @dataclass(frozen=True, kw_only=True)
 class CodedReversal(SyntheticTask):
     """A task whose tokens are vectors: an id, then its code.
@@ -102,34 +154,10 @@ class CodedReversal(SyntheticTask):
             found = np.concatenate([found, again], axis=1)
         return np.broadcast_to(found, (count, *found.shape[1:]))
 
-    def stream(self, seed: int) -> "CodedStream":
-        """Return the data of one seed."""
-        return CodedStream(self, seed)
-
-
-class CodedStream(SyntheticStream):
-    """The data of one task and seed, tokens as without codes.
-
-    Args:
-        task: What to sample.
-        seed: Which samples.
-    """
-
-    def __init__(self, task: CodedReversal, seed: int) -> None:
-        super().__init__(task, seed)
-        self.coded, name = task, f"{task.name} codes={task.codes} size={task.code_size}"
-        self._codes = {split: RandomStream(seed, name, split) for split in Split}
-
-    def train(self, step: int, batch_size: int) -> Batch:
-        """Return the training batch of update `step`, counted from 0."""
-        return self._add_codes(super().train(step, batch_size), Split.TRAIN, step)
-
-    def test(self) -> Batch:
-        """Return all held-out sequences."""
-        return self._add_codes(super().test(), Split.TEST, 0)
-
-    def _add_codes(self, plain: Batch, split: Split, step: int) -> Batch:
-        queries = np.full((len(plain.tokens), plain.num_queries), self.task.vocab_size)
+    def shown(self, plain: Batch, seed: int, split: Split, step: int) -> Batch:
+        """Put the codes beside tokens and queries."""
+        name = f"{self.name} codes={self.codes} size={self.code_size}"
+        queries = np.full((len(plain.tokens), plain.num_queries), self.vocab_size)
         ids = np.concatenate([plain.tokens, queries], axis=1)[:, :, None].astype(np.float32)
-        codes = self.coded.draw_codes(self._codes[split], step, *ids.shape[:2])
+        codes = self.draw_codes(RandomStream(seed, name, split), step, *ids.shape[:2])
         return Batch(np.concatenate([ids, codes], axis=2), 0, plain.targets)

@@ -7,8 +7,8 @@ from pydantic import Field, PlainValidator, SerializeAsAny, model_validator
 
 from pernn.lab.config import Part, Registry
 from pernn.lab.interfaces import Task
+from pernn.lab.metrics import Ascending, ByIds, ByLength, Sequences, SolvedOrStuck
 
-from .metrics import Ascending, ByLength, Sequences, SolvedOrStuck
 from .sequences import (
     Cued,
     DelayedAddition,
@@ -25,7 +25,7 @@ from .sequences import (
     UniformRange,
     Unprompted,
 )
-from .synthetic import Distinct, SyntheticTask
+from .synthetic import Distinct, NewAndMixed, SyntheticTask
 
 
 class TaskConfig(Part):
@@ -129,10 +129,10 @@ TASKS = Registry(
         "delayed_addition": "pernn.lab.tasks.config:DelayedAdditionConfig",
         "predecessor_query": "pernn.lab.tasks.config:PredecessorQueryConfig",
         "copying_memory": "pernn.lab.tasks.config:CopyingMemoryConfig",
-        "vocabulary_extension": "pernn.lab.tasks.vocabulary_extension:VocabularyExtensionConfig",
+        "vocabulary_extension": "pernn.lab.tasks.config:VocabularyExtensionConfig",
         "autoregressive": "pernn.lab.tasks.config:AutoregressiveConfig",
         "variable_length": "pernn.lab.tasks.config:VariableLengthConfig",
-        "longer_inputs": "pernn.lab.tasks.longer_inputs:LongerInputsConfig",
+        "longer_inputs": "pernn.lab.tasks.coded:LongerInputsConfig",
         "zipf": "pernn.lab.tasks.zipf:ZipfConfig",
         "dual_frequency": "pernn.lab.tasks.dual_frequency:DualFrequencyConfig",
         "coded_reversal": "pernn.lab.tasks.coded:CodedReversalConfig",
@@ -328,3 +328,35 @@ class VariableLengthConfig(TokenTaskConfig):
         """Build the task."""
         length = UniformRange(min_length=self.min_length, longest=self.length)
         return self.compose(Reverse(), length=length, metrics=(Sequences(), ByLength()))
+
+
+class VocabularyExtensionConfig(TokenTaskConfig):
+    """Return the input in reverse order, tested on ids that came later.
+
+    Picture (K = 32, num_known = 16, L = 4):
+        input    8 29  2 11  ?  ?  ?  ?
+        target   .  .  .  . 11  2 29  8
+
+    Training shows all ids. Of the test sequences, one half has new ids only (`num_known` and
+    above), and its metrics are the trial's; the other half has any, see the table `by_ids`.
+    `num_held_out` counts either half.
+
+    Attributes:
+        num_known: Ids that a pretrained network knows already; must be what it learnt.
+
+    Source: Morita (2024), version 1, section 4.2.
+    """
+
+    kind: Literal["vocabulary_extension"] = "vocabulary_extension"
+    references: ClassVar[tuple[str, ...]] = ("morita2024",)
+    num_known: Annotated[int, Field(ge=1, le=2**31)] = 32
+
+    @property
+    def name(self) -> str:
+        """Canonical description: what the data depend on beside the seed."""
+        return f"{super().name} known={self.num_known}"
+
+    def build(self) -> SyntheticTask:
+        """Build the task."""
+        held_out = NewAndMixed(num_known=self.num_known, num_held_out=self.num_held_out)
+        return self.compose(Reverse(), metrics=(ByIds(),), held_out=held_out)

@@ -8,10 +8,10 @@ from pydantic import Field
 
 from pernn.errors import ConfigError
 from pernn.lab.interfaces import UNSCORED, Batch, Measurement, Predictions, Table
+from pernn.lab.metrics import group
 from pernn.randomness import RandomStream, integers
 
 from .config import TaskConfig
-from .metrics import group
 from .sequences import DualFrequency, Fixed, Inputs, Reverse, Targets
 from .synthetic import SyntheticTask, first_distinct, lanes
 

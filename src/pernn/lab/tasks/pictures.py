@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from pernn.lab.interfaces import UNSCORED, Task
 
 BLANK = "."
@@ -38,13 +36,10 @@ class Picture:
             input    8 29  ?  ?
             target   .  . 29  8
         """
-        targets = [BLANK if target is None else str(target) for target in self.targets]
+        targets = (BLANK if target is None else target for target in self.targets)
         steps = range(1, len(self.inputs) + 1)
-        rows = {
-            "step": [str(step) for step in steps],
-            "input": [str(shown) for shown in self.inputs],
-            "target": targets,
-        }
+        shown = {"step": steps, "input": self.inputs, "target": targets}
+        rows = {name: [str(word) for word in row] for name, row in shown.items()}
         cell = 1 + max(len(word) for row in rows.values() for word in row)
         label = 7
         at_once = max(1, (width - label) // cell)
@@ -70,7 +65,11 @@ def draw_pictures(task: Task, num_samples: int = 1) -> list[Picture]:
 
     before = batch.tokens.shape[1] + batch.num_queries - batch.targets.shape[1]
     pictures = []
-    for tokens, targets in zip(_firsts(batch.tokens), _firsts(batch.targets), strict=True):
+    # Of vectors the first components: of a coded task the id.
+    shown, asked = (
+        (one if one.ndim == 2 else one[..., 0]).tolist() for one in (batch.tokens, batch.targets)
+    )
+    for tokens, targets in zip(shown, asked, strict=True):
         inputs = [*map(word, tokens), *[query] * batch.num_queries]
         answers = [None if target == UNSCORED else word(target) for target in targets]
         answers = [*[None] * before, *answers]
@@ -79,9 +78,3 @@ def draw_pictures(task: Task, num_samples: int = 1) -> list[Picture]:
             del inputs[-1], answers[-1]
         pictures.append(Picture(tuple(inputs), tuple(answers)))
     return pictures
-
-
-def _firsts(array: np.ndarray) -> list[list[float]]:
-    """Return ids, or the first components of vectors: of a coded task the id."""
-    found: list[list[float]] = (array if array.ndim == 2 else array[..., 0]).tolist()
-    return found

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import count
+from itertools import chain, count
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -11,9 +11,9 @@ from jaxtyping import Bool, UInt64
 
 from pernn.errors import ConfigError
 from pernn.lab.interfaces import UNSCORED, Batch, Measurement, Predictions
-from pernn.randomness import RandomStream, Split
+from pernn.lab.metrics import Metric, Sequences, measure_all
+from pernn.randomness import RandomStream, Split, integers
 
-from .metrics import Metric, Sequences, measure_all
 from .sequences import Feedback, Inputs, Length, OwnOutput, Query, Rule, Source, Targets, Words
 
 
@@ -85,6 +85,39 @@ class Distinct(HeldOut):
             beyond = np.full_like(rows[:, :1], task.vocab_size).repeat(longest - length, axis=1)
             blocks.append(np.concatenate([rows, beyond], axis=1))
         return np.concatenate(blocks)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewAndMixed(Distinct):
+    """Distinct sequences of new ids only, then as many of any ids.
+
+    Args:
+        num_known: Ids that are not new; the others are.
+        num_held_out: Sequences of each of the two sorts.
+    """
+
+    num_known: int
+
+    def check(self, task: "SyntheticTask") -> None:
+        """Refuse a task without that many sequences of new ids.
+
+        Raises:
+            ConfigError: If there are not enough.
+        """
+        possible = max(0, task.vocab_size - self.num_known) ** task.longest
+        if self.num_held_out > possible:
+            raise ConfigError(
+                f"num_held_out must lie in 1 … {possible:,}: only {possible:,} sequences of "
+                f"{task.longest} new tokens exist; got {self.num_held_out:,}"
+            )
+        Distinct(num_held_out=2 * self.num_held_out).check(task)
+
+    def inputs(self, task: "SyntheticTask", stream: RandomStream) -> Inputs:
+        """Take the first distinct sequences of either sort."""
+        wanted, num_new = self.num_held_out, task.vocab_size - self.num_known
+        new, mixed = (lanes(stream, place, wanted, task.longest) for place in range(2))
+        rows = first_distinct((self.num_known + integers(some, num_new) for some in new), wanted)
+        return first_distinct(chain([rows], map(task.source.draw, mixed)), 2 * wanted)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,6 +237,10 @@ class SyntheticTask:
             f"int64 ids in 0 … {self.vocab_size - 1}, got {found}"
         )
 
+    def shown(self, plain: Batch, seed: int, split: Split, step: int) -> Batch:
+        """Return a batch as it is, unless more than its tokens is shown."""
+        return plain
+
     def stream(self, seed: int) -> "SyntheticStream":
         """Return the data of one seed."""
         return SyntheticStream(self, seed)
@@ -236,7 +273,8 @@ class SyntheticStream:
         rows = slice((step - first) * batch_size, (step - first + 1) * batch_size)
         # Copies: whoever changes a batch must not change what the next caller gets.
         tokens, targets = block.tokens[rows].copy(), block.targets[rows].copy()
-        return Batch(tokens, block.num_queries, targets)
+        plain = Batch(tokens, block.num_queries, targets)
+        return self.task.shown(plain, self.seed, Split.TRAIN, step)
 
     def _inputs(self, first: int, batch_size: int) -> Inputs:
         """Draw the inputs of `steps_at_once` steps, one after another."""
@@ -260,7 +298,8 @@ class SyntheticStream:
     def test(self) -> Batch:
         """Return all held-out sequences."""
         batch = self.task.batch(self.held_out.copy())
-        return replace(batch, targets=self.task.held_out.mark(batch.targets))
+        plain = replace(batch, targets=self.task.held_out.mark(batch.targets))
+        return self.task.shown(plain, self.seed, Split.TEST, 0)
 
     def measure(self, predictions: Predictions) -> Measurement:
         """Measure the answers to `test`."""
@@ -278,10 +317,8 @@ class SyntheticStream:
         below (held-out rows) · vocab_size / 2⁶² and then merely drawn again.
         """
         hashes = self._hash(inputs)
-        nearest = np.searchsorted(self._hashes, hashes)
-        found: Bool[np.ndarray, " batch"] = (
-            self._hashes[np.minimum(nearest, len(self._hashes) - 1)] == hashes
-        )
+        nearest = np.searchsorted(self._hashes[:-1], hashes)
+        found: Bool[np.ndarray, " batch"] = self._hashes[nearest] == hashes
         return found
 
     @cached_property

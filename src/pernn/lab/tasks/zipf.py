@@ -11,10 +11,10 @@ from jaxtyping import Float64
 from pydantic import Field
 
 from pernn.lab.interfaces import Batch, Measurement, Predictions, Table
+from pernn.lab.metrics import Sequences, group
 from pernn.randomness import uniform
 
 from .config import TokenTaskConfig
-from .metrics import Sequences, group
 from .sequences import Inputs, Reverse, Words
 from .synthetic import SyntheticTask
 
