@@ -188,7 +188,7 @@ def _sharing(one: Trial, known: dict[str, Any], **more: Any) -> Trial:
     return replace(one, spec=spec, environment=machine, **more)
 
 
-def read_published(folder: Path, runs: Iterable[str] | None = None) -> list[Trial]:
+def read_published(folder: Path | None, runs: Iterable[str] | None = None) -> list[Trial]:
     """Return published trials, each once, those of the first file first."""
     wanted = None if runs is None else set(runs)
     found: dict[str, Trial] = {}
@@ -203,8 +203,6 @@ def find_published(
     folder: Path | None, runs: Iterable[str] | None, on_warning: OnWarning
 ) -> dict[str, Trial]:
     """Return the published ones of some runs, or none with a warning."""
-    if folder is None or not list_publications(folder):
-        return {}
     try:
         return {one.run: one for one in read_published(folder, runs)}
     except (MachineError, StoreError) as error:

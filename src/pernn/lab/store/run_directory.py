@@ -42,7 +42,7 @@ from .lease import (
     Lease,
     claim,
     lock_state,
-    newest_lease,
+    look,
     this_boot_id,
 )
 
@@ -164,7 +164,7 @@ class RunDirectory:
                 return False
             else:
                 return True
-        found = newest_lease(self.path)
+        found, _ = look(self.path)
         who = "another process" if found is None or found.released else found.holder
         raise BusyError(f"{self.path}: {who} is working on this run")
 
@@ -407,7 +407,7 @@ def read_status(root: Path, run: str) -> RunStatus:
         update = max(directory.checkpoints.updates(), default=0)
         if lock_state(directory.path / LOCK):
             return RunStatus(run, "running", update)
-        lease = newest_lease(directory.path)
+        lease, _ = look(directory.path)
         if lease is not None and not lease.released and lease.boot_id != this_boot_id():
             # Whether it lives shows only in time: whoever takes the run up will find out.
             beat = (directory.path / PATTERN.format(lease.term)).stat().st_mtime
