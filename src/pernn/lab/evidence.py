@@ -142,7 +142,8 @@ def rebuild(
     reports and their number, and hands each on before it is written.
     """
     own = [target / PAGE] if (target / PAGE).exists() else []
-    for page in (*own, *pages):
+    filled = [*own, *pages]
+    for page in filled:
         _read(page)  # before minutes of drawing
     reports = read_reports(folder, complain)
     with gc_paused():
@@ -150,17 +151,16 @@ def rebuild(
             report.write(target / report.name)
         write_study(reports, target / STUDY)
     written = [target / report.name / PAGE for report in reports]
-    folders = {page.parent for page in (*own, *pages)}
+    folders = {page.parent for page in filled}
     parts = {one: replication_parts(reports, os.path.relpath(target, one)) for one in folders}
-    for page in (*own, *pages):
+    for page in filled:
         _fill(page, parts[page.parent])
     if (target / EXPECTATIONS).exists():
         expected = _read(target / EXPECTATIONS)
         predicted = predicted_and_found(expected, reports, read_registrations())
         write_atomically(target / PREDICTED, predicted.encode())
         own.append(target / PREDICTED)
-    own += write_pace(reports, target)
-    return [*written, target / STUDY, *own, *pages]
+    return [*written, target / STUDY, *own, *write_pace(reports, target), *pages]
 
 
 def write_pace(reports: Sequence[Report], target: Path) -> list[Path]:
