@@ -179,11 +179,9 @@ class RunDirectory:
             raise
 
     def _require_held(self) -> None:
-        """Raise BusyError if the lease is lost: the last look before a file changes.
-
-        What is opened before it is opened before whoever takes the run over sweeps up drafts and
-        replaces the metrics: a change after it then fails, or comes into a file that is gone.
-        """
+        """Raise BusyError if the lease is lost: the last look before a file changes."""
+        # What is opened before it is opened before whoever takes the run over sweeps up drafts and
+        # replaces the metrics: a change after it then fails, or comes into a file that is gone.
         if self._lease is not None:
             self._lease.check()
 
@@ -264,12 +262,10 @@ class RunDirectory:
 
     @contextmanager
     def _metrics(self) -> Iterator[tuple[int, int]]:
-        """Open the metrics; gives a descriptor and where the next line belongs.
-
-        A last line that a kill cut short is dropped.
-        """
+        """Open the metrics; gives a descriptor and where the next line belongs."""
         path, end = self.path / METRICS, self._metrics_end
         if end is None:
+            # A last line that a kill cut short is dropped.
             content = read_whole(path) if path.exists() else b""
             end = self._begin_metrics(content[: content.rfind(b"\n") + 1])
         with storing(path), path.open("r+b", buffering=0) as file:
