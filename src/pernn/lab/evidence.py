@@ -79,8 +79,12 @@ def _readers(root: Path, folder: Path | None, complain: Callable[[str], None]) -
     names = [*list_sweeps(root), *([SINGLE] if list_single_runs(root) else [])]
     found = {name: partial(read_plan, root, name, complain) for name in names}
     for file in list_publications(folder):
-        found.setdefault(file.stem, lambda file=file: plan_again(describe_publication(file)))
+        found.setdefault(file.stem, partial(_plan_published, file))
     return found
+
+
+def _plan_published(file: Path) -> Plan:
+    return plan_again(describe_publication(file))
 
 
 def _judging(root: Path, folder: Path | None, complain: Callable[[str], None]) -> set[str]:
