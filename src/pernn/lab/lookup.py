@@ -141,14 +141,16 @@ def find_sweep(
     if full in list_sweeps(root):
         return read_sweep(root, full)
     files = {path.stem: path for path in list_publications(published)}
-    if full == name and name not in files:
+    if full != name:
+        plan = plan_sweep(name, scale, {})
+    elif name in files:
+        plan = plan_again(describe_publication(files[name]))
+    else:
         try:
             return read_sweep(root, name)
         except ConfigError as error:
             hint = suggestion(name, [*list_sweeps(root), *files])
             raise ConfigError(f"{error}{hint or f'; {where_published(published)}'}") from None
-    is_file = full == name
-    plan = plan_again(describe_publication(files[name])) if is_file else plan_sweep(name, scale, {})
     plan = plan.with_published(published, complain, root)
     if plan.published:
         if there := ", ".join(one for one in list_sweeps(root) if one.startswith(f"{full}-")):
