@@ -91,8 +91,8 @@ def prepare(
     if file.suffix or file.is_file():
         if scale != "paper" or assignments:
             raise ConfigError(f"{what} is a file: --scale and --set are for experiments")
-        name, unit = name or file.stem.lower(), "characters" if characters else "pieces"
-        config = keep_text(file, name, share=share, unit=unit)
+        name = name or file.stem.lower()
+        config = keep_text(file, name, share=share, unit="characters" if characters else "pieces")
         train, valid, test = config.paragraphs
         typer.echo(
             f"{name}: {sum(config.paragraphs):,} paragraphs kept in {raw_folder(name).absolute()}: "
