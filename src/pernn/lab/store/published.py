@@ -258,7 +258,7 @@ def where_published(folder: Path | None) -> str:
 
 
 def list_publications(folder: Path | None) -> list[Path]:
-    """List the files of published trials by name, if there is a folder."""
+    """List a folder's files of published trials by name."""
     found = sorted(folder.glob(f"*{ENDING}"), key=lambda path: path.stem) if folder else []
     return [path for path in found if NAME.fullmatch(path.stem)]
 
