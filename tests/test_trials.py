@@ -9,20 +9,18 @@ from pyarrow import parquet
 from pernn.errors import CorruptError
 from pernn.lab.reports import export_curves
 from pernn.lab.trials import Trial, beside, describe, gather, lines_of, records_of, settings_of
-from store.finished import finish, spec
+from store.finished import logged, spec
 
 UPDATES = range(10, 2010, 10)
 
 
 def trial(root, seed):
-    run = finish(root, spec(seed), random.Random(seed))
-    run.write_environment({"processor": "one", "threads": 2, "device": "cpu"})
     lines = [
         {"update": update, "kind": kind, "loss": 1 / update, "token_accuracy": 0.5}
         for update in UPDATES
         for kind in (["train", "test"] if update % 100 == 0 else ["train"])
     ]
-    (run.path / "metrics.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in lines))
+    run = logged(root, spec(seed), random.Random(seed), lines)
     tests = [one for one in lines if one["kind"] == "test"]
     table = {key: [one[key] for one in tests] for key in ("update", "loss", "token_accuracy")}
     run.write_result({**run.read_result(), "tables": {"by_update": table}})

@@ -142,7 +142,6 @@ def test_every_verb_has_help_with_an_example(verb):
     assert lines
     assert all(re.match(r" +(\w+=\S+ )?pernn ", line) for line in lines)
     assert f"pernn {verb}" in done.stdout.replace("Usage: python -m", "")
-    assert "Example" in done.stdout
 
 
 def test_help_of_eighty_columns_cuts_nothing_and_wraps_once():

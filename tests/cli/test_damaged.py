@@ -9,7 +9,7 @@ import pytest
 from command_line import call as pernn
 from pernn.lab.config import fingerprint
 from pernn.lab.store import RunDirectory, Sweep, save_sweep, sealed
-from store.finished import finish, spec
+from store.finished import finish, logged, spec
 
 NAME = "vocabulary_size-demo"
 NUM_WHOLE = 3
@@ -19,11 +19,8 @@ NUM_WHOLE = 3
 def place(tmp_path_factory):
     """Results of eight finished trials, five of them damaged, with a damaged sweep and a link."""
     root = tmp_path_factory.mktemp("damaged") / "results"
-    runs = [finish(root, spec(seed), random.Random(seed)) for seed in range(8)]
-    for run in runs:
-        run.write_environment({"processor": "one", "threads": 1, "device": "cpu"})
-        line = {"update": 1, "kind": "train", "loss": 1.0, "token_accuracy": 0.25}
-        (run.path / "metrics.jsonl").write_text(f"{json.dumps(line)}\n")
+    lines = [{"update": 1, "kind": "train", "loss": 1.0, "token_accuracy": 0.25}]
+    runs = [logged(root, spec(seed), random.Random(seed), lines) for seed in range(8)]
     (runs[0].path / "environment.json").write_text("[1]")
     environment = (runs[1].path / "environment.json").read_text()
     (runs[1].path / "environment.json").write_text(environment.replace("one", "two"))

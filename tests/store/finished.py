@@ -1,5 +1,8 @@
 """Run directories as pernn writes them, with made-up numbers."""
 
+import json
+from pathlib import Path
+
 from pernn.lab.runs import RunSpec
 from pernn.lab.store import RunDirectory
 
@@ -42,3 +45,21 @@ def finish(root, one, noise):
         }
     )
     return run
+
+
+def logged(root, one, noise, lines, *, machine="one"):
+    """A run with a result, the machine that it began on and a log of metrics."""
+    run = finish(root, one, noise)
+    run.write_environment({"processor": machine, "threads": 2, "device": "cpu"})
+    (run.path / "metrics.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return run
+
+
+class Trap:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, place):
+        self.place = place
+
+    def __reduce__(self):
+        return Path.touch, (self.place,)

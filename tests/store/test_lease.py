@@ -61,9 +61,9 @@ def watched(run):
 def test_terms_rise_and_only_the_newest_is_kept(run):
     for term in (1, 2, 3):
         with run.locked():
-            assert lease.newest_lease(run.path).term == term
-            assert not lease.newest_lease(run.path).released
-        assert lease.newest_lease(run.path).released
+            assert lease.look(run.path)[0].term == term
+            assert not lease.look(run.path)[0].released
+        assert lease.look(run.path)[0].released
     assert [path.name for path in run.path.glob("lease-*")] == ["lease-000003.json"]
 
 
@@ -73,7 +73,7 @@ def test_a_dead_holder_of_this_host_is_followed_at_once(run):
     (run.path / "lease-000004.json").write_bytes(dead.content())
     begun = time.monotonic()
     with run.locked():
-        assert lease.newest_lease(run.path).term == 5
+        assert lease.look(run.path)[0].term == 5
     assert time.monotonic() - begun < SECONDS
 
 
@@ -238,15 +238,15 @@ def test_hosts_of_one_snapshot_share_a_boot_id_and_no_owner(run, monkeypatch, de
 def test_whatever_stands_in_a_lease_it_is_watched_and_then_followed(run, content):
     run.path.mkdir(parents=True)
     (run.path / "lease-000001.json").write_text(content)
-    found = lease.newest_lease(run.path)
+    found, _ = lease.look(run.path)
     assert (found.term, found.released, found.boot_id) == (1, False, "")
     with run.locked(watched(run)):
-        assert lease.newest_lease(run.path).term == 2
+        assert lease.look(run.path)[0].term == 2
 
 
 def test_a_lease_that_nobody_saw_expire_is_not_taken_over(run, monkeypatch):
     with OtherHost(run, monkeypatch) as other:
-        before = lease._name(lease._look(run.path))
+        _, before = lease.look(run.path)
         other._lease._leaving.wait(SECONDS / 2)
         silence(other)
         for expired in ("", before):

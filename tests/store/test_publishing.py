@@ -19,7 +19,7 @@ from pernn.lab.store import (
 )
 from pernn.lab.store.published import from_table, open_parquet, read_table, to_parquet
 from pernn.lab.trials import MAX_POINTS, find_published, gather, publish, read_published
-from store.finished import begin, finish, spec
+from store.finished import Trap, begin, logged, spec
 
 pytest.importorskip("pyarrow")
 SEEDS = range(3)
@@ -33,12 +33,9 @@ def sweep_of(root, seeds=SEEDS):
 
 
 def results(root, *, noise=0, machine="one", seeds=SEEDS):
+    lines = [{"update": n, "kind": "train", "loss": 1 / 3 + n} for n in range(1, 201)]
     for seed in seeds:
-        run = finish(root, spec(seed), random.Random(seed + noise))
-        run.write_environment({"processor": machine, "threads": 2, "device": "cpu"})
-        lines = [{"update": n, "kind": "train", "loss": 1 / 3 + n} for n in range(1, 201)]
-        text = "".join(f"{json.dumps(line)}\n" for line in lines)
-        (run.path / "metrics.jsonl").write_text(text)
+        logged(root, spec(seed), random.Random(seed + noise), lines, machine=machine)
     begin(root, spec(99))
     return sweep_of(root, [*seeds, 99])
 
@@ -245,16 +242,6 @@ def test_any_tool_can_use_the_columns(published):
     assert list(frame.token_accuracy) == [one.row()["token_accuracy"] for one in trials]
     assert list(frame["environment.processor"]) == ["one"] * 3
     assert [list(curve) for curve in frame["curves.loss"]] == [one.curves["loss"] for one in trials]
-
-
-class Trap:
-    """Opens a file when it is unpickled."""
-
-    def __init__(self, place):
-        self.place = place
-
-    def __reduce__(self):
-        return (Path.touch, (self.place,))
 
 
 def test_no_byte_is_unpickled_and_damage_is_said(published, tmp_path):

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pernn.errors import BusyError, ConfigError, CorruptError, StoreError, VersionError
+from pernn.errors import BusyError, ConfigError, StoreError, VersionError
 from pernn.lab import lookup
 from pernn.lab.config import checksum
 from pernn.lab.lookup import look_at_sweeps
@@ -115,12 +115,6 @@ def test_a_torn_last_line_is_dropped_by_the_next(run):
     assert run.read_metrics() == [{"update": 1}, {"update": 2}]
 
 
-def test_a_torn_line_in_the_middle_is_damage(run):
-    (run.path / "metrics.jsonl").write_text('{"update": 1}\n{"upd\n{"update": 3}\n')
-    with pytest.raises(CorruptError, match="line 2"):
-        run.read_metrics()
-
-
 def test_metrics_go_back_to_a_checkpoint(run):
     run.append_metrics({"update": 1})
     state = run.metrics_so_far()
@@ -205,16 +199,6 @@ def test_a_record_is_the_spec_beside_the_metrics_which_take_no_columns_place(run
     more = {"num_parameters": 7, "tables": {"by_length": {"length": [1, 2], "loss": [0.5, 0.25]}}}
     run.write_result({"fingerprint": RUN, "metrics": metrics, **more})
     assert gather(tmp_path, [RUN])[0].row() == record | more
-
-
-def test_states(run, tmp_path):
-    assert read_status(tmp_path, RUN).state == "stopped"
-    assert read_status(tmp_path, "f" * 16).state == "waiting"
-    run.note("failed", update=3, reason="nan")
-    status = read_status(tmp_path, RUN)
-    assert (status.state, status.reason) == ("failed", "nan")
-    run.write_result({"fingerprint": RUN, "metrics": {}})
-    assert read_status(tmp_path, RUN).state == "finished"
 
 
 def test_a_look_reads_only_the_results_that_are_new(tmp_path, monkeypatch):

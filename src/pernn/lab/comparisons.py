@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -68,69 +67,54 @@ def compare(
             f"it, got {until}" + (f" and {metric}" if metric else "")
         )
     levels = LEVELS if until is None else (*LEVELS, until)
-    pool = _Pool(root, scale, published, complain, left_out, levels)
+    metrics: list[set[str]] = []
+
+    def rows(trials: Iterable[Trial], experiments: Iterable[str]) -> Records:
+        known = {*experiments} & {*experiment_names()}
+        metrics.append({find_experiment(name).figure.metrics[0] for name in known})
+        return [one.row(levels) for one in trials]
+
+    def of_sweep(name: str) -> Records:
+        plan = find_plan(root, name, scale, published, complain)
+        found = gather(root, plan.sweep.runs, plan.published, left_out)
+        return rows(found, [plan.experiment.name])
+
+    def of_results(folder: Path) -> Records:
+        experiments = (load_sweep(folder, one).experiment for one in list_sweeps(folder))
+        return rows(gather(folder, list_runs(folder), on_warning=left_out), experiments)
+
+    def side(text: str) -> Side:
+        folder = Path(text)
+        if (folder / "runs").is_dir():
+            records = of_results(folder)
+        elif files := list_publications(folder):
+            experiments = (describe_publication(one).experiment for one in files)
+            records = rows(read_published(folder), experiments)
+        else:
+            folder, records = root, of_sweep(text)
+        return Side(text, records, place=folder.resolve())
+
     conditions = ["=" in text for text in (first, second)]
-    if conditions == [True, True]:
-        records = pool.read_sweep(sweep) if sweep else pool.read_all(root)
-        sides = [select(text, records, root) for text in (first, second)]
-    elif True in conditions or sweep:
+    if all(conditions):
+        records = of_sweep(sweep) if sweep else of_results(root)
+        one, other = (select(text, records, root) for text in (first, second))
+    elif any(conditions) or sweep:
         raise ConfigError(
             "expected two conditions such as core.kind=gru, two sweeps or two folders"
         )
     else:
-        sides = [pool.read_side(text) for text in (first, second)]
-    one, other = sides
+        one, other = side(first), side(second)
     if until is not None:
         return compare_pace(one, other, until)
-    return compare_sides(one, other, metric or pool.metric([*one.records, *other.records]))
+    return compare_sides(one, other, metric or _metric(metrics, [*one.records, *other.records]))
 
 
-@dataclass
-class _Pool:
-    """Where trials come from, and which metric their experiments are about."""
-
-    results: Path
-    scale: str
-    published: Path | None
-    complain: Callable[[str], None]
-    left_out: Callable[[str], None]
-    levels: Sequence[float]
-    metrics: list[set[str]] = field(default_factory=list)
-
-    def read_sweep(self, name: str) -> Records:
-        """Return a sweep's finished trials, or published ones if none ran."""
-        plan = find_plan(self.results, name, self.scale, self.published, self.complain)
-        found = gather(self.results, plan.sweep.runs, plan.published, self.left_out)
-        return self._rows(found, plan.experiment.name)
-
-    def read_all(self, folder: Path) -> Records:
-        """Return all finished trials of a folder."""
-        experiments = (load_sweep(folder, one).experiment for one in list_sweeps(folder))
-        found = gather(folder, list_runs(folder), on_warning=self.left_out)
-        return self._rows(found, *experiments)
-
-    def read_side(self, text: str) -> Side:
-        """Return the trials of a folder or a sweep."""
-        folder = Path(text)
-        if (folder / "runs").is_dir():
-            return Side(text, self.read_all(folder), place=folder.resolve())
-        if files := list_publications(folder):
-            experiments = (describe_publication(one).experiment for one in files)
-            records = self._rows(read_published(folder), *experiments)
-            return Side(text, records, place=folder.resolve())
-        return Side(text, self.read_sweep(text), place=self.results.resolve())
-
-    def metric(self, records: Sequence[Mapping[str, Any]]) -> str:
-        """Return the one metric of both sides' experiments, if there is one."""
-        shared = set.intersection(*self.metrics)
-        if len(shared) == 1:
-            return shared.pop()
-        if records and all("token_accuracy" in one for one in records):
-            return "token_accuracy"
-        known = ", ".join(sorted(set.union(*self.metrics))) or "token_accuracy, loss, perplexity …"
-        raise ConfigError(f"--metric is missing: expected one of {known}")
-
-    def _rows(self, trials: Iterable[Trial], *experiments: str) -> Records:
-        known = {name for name in experiments if name in experiment_names()}
-        self.metrics.append({find_experiment(name).figure.metrics[0] for name in known})
-        return [one.row(self.levels) for one in trials]
+def _metric(known: Sequence[set[str]], records: Sequence[Mapping[str, Any]]) -> str:
+    """Return the one metric of both sides' experiments, if there is one."""
+    shared = set.intersection(*known)
+    if len(shared) == 1:
+        return shared.pop()
+    if records and all("token_accuracy" in one for one in records):
+        return "token_accuracy"
+    every = ", ".join(sorted(set.union(*known))) or "token_accuracy, loss, perplexity …"
+    raise ConfigError(f"--metric is missing: expected one of {every}")

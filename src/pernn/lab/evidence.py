@@ -78,15 +78,19 @@ def _readers(root: Path, folder: Path | None, complain: Callable[[str], None]) -
     """Return what reads each sweep, local ones first."""
     names = [*list_sweeps(root), *([SINGLE] if list_single_runs(root) else [])]
     found = {name: partial(read_plan, root, name, complain) for name in names}
-    for file in list_publications(folder) if folder else []:
+    for file in list_publications(folder):
         found.setdefault(file.stem, partial(_plan_published, file))
     return found
+
+
+def _plan_published(file: Path) -> Plan:
+    return plan_again(describe_publication(file))
 
 
 def _judging(root: Path, folder: Path | None, complain: Callable[[str], None]) -> set[str]:
     """Return the sweeps that judge the experiments' claims, as `planned_sweeps` chooses them."""
     sweeps = [*read_sweeps(root, list_sweeps(root), complain).values()]
-    sweeps += map(describe_publication, list_publications(folder) if folder else [])
+    sweeps += map(describe_publication, list_publications(folder))
     plans = read_registrations().values()
     registered = {frozenset(own.runs) for plan in plans for own in plan.sweeps}
     whole = [one for one in sweeps if one.scale in SCALES and not one.is_restricted]
@@ -113,10 +117,6 @@ def _reports(
             plan = plan.taking(partial(restrict, published), root)
             found.append(report_of(root, plan, complain, formats))
     return found
-
-
-def _plan_published(file: Path) -> Plan:
-    return plan_again(describe_publication(file))
 
 
 STUDY = "study.html"
@@ -146,7 +146,8 @@ def rebuild(
     reports and their number, and hands each on before it is written.
     """
     own = [target / PAGE] if (target / PAGE).exists() else []
-    for page in (*own, *pages):
+    filled = [*own, *pages]
+    for page in filled:
         _read(page)  # before minutes of drawing
     reports = read_reports(folder, complain)
     with gc_paused():
@@ -154,17 +155,16 @@ def rebuild(
             report.write(target / report.name)
         write_study(reports, target / STUDY)
     written = [target / report.name / PAGE for report in reports]
-    folders = {page.parent for page in (*own, *pages)}
+    folders = {page.parent for page in filled}
     parts = {one: replication_parts(reports, os.path.relpath(target, one)) for one in folders}
-    for page in (*own, *pages):
+    for page in filled:
         _fill(page, parts[page.parent])
     if (target / EXPECTATIONS).exists():
         expected = _read(target / EXPECTATIONS)
         predicted = predicted_and_found(expected, reports, read_registrations())
         write_atomically(target / PREDICTED, predicted.encode())
         own.append(target / PREDICTED)
-    own += write_pace(reports, target)
-    return [*written, target / STUDY, *own, *pages]
+    return [*written, target / STUDY, *own, *write_pace(reports, target), *pages]
 
 
 def write_pace(reports: Sequence[Report], target: Path) -> list[Path]:
@@ -180,13 +180,12 @@ def write_pace(reports: Sequence[Report], target: Path) -> list[Path]:
 
 def read_reports(folder: Path, complain: Callable[[str], None]) -> list[Report]:
     """Return the report of every published sweep."""
-    paths = list_publications(folder)
-    if not paths:
+    if not list_publications(folder):
         raise ConfigError(f"no published trials: {where_published(folder)}; see `pernn publish`")
     with gc_paused():
         published = {one.run: one for one in read_published(folder)}
-        readers = {path.stem: partial(_plan_published, path) for path in paths}
         # No trial lies in the folder itself: all that a report has are the published ones.
+        readers = _readers(folder, folder, complain)
         reports = _reports(folder, readers, published, complain, ("svg",))
     for report in reports:
         path = folder / f"{report.name}{ENDING}"

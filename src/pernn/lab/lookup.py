@@ -140,7 +140,7 @@ def find_sweep(
     full = name_sweep(name, scale, {}) if name in experiment_names() else name
     if full in list_sweeps(root):
         return read_sweep(root, full)
-    files = {path.stem: path for path in list_publications(published)} if published else {}
+    files = {path.stem: path for path in list_publications(published)}
     if full != name:
         plan = plan_sweep(name, scale, {})
     elif name in files:

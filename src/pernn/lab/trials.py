@@ -188,7 +188,7 @@ def _sharing(one: Trial, known: dict[str, Any], **more: Any) -> Trial:
     return replace(one, spec=spec, environment=machine, **more)
 
 
-def read_published(folder: Path, runs: Iterable[str] | None = None) -> list[Trial]:
+def read_published(folder: Path | None, runs: Iterable[str] | None = None) -> list[Trial]:
     """Return published trials, each once, those of the first file first."""
     wanted = None if runs is None else set(runs)
     found: dict[str, Trial] = {}
@@ -203,8 +203,6 @@ def find_published(
     folder: Path | None, runs: Iterable[str] | None, on_warning: OnWarning
 ) -> dict[str, Trial]:
     """Return the published ones of some runs, or none with a warning."""
-    if folder is None or not list_publications(folder):
-        return {}
     try:
         return {one.run: one for one in read_published(folder, runs)}
     except (MachineError, StoreError) as error:
@@ -487,20 +485,18 @@ def _sweeps_of(root: Path) -> dict[str, list[str]]:
 def describe(trials: Sequence[Trial]) -> list[str]:
     """Return where trials ran, a sentence per kind of machine."""
     here = count_machines(one.environment for one in trials if one.root and one.environment)
-    published = [one.environment for one in trials if one.root is None]
-    lines = [f"{number} trials ran on: {machine}." for machine, number in here.items()]
-    if published:
-        count = len(published)
-        lines.append(f"{count} trials were not run here but taken from the published ones.")
-    machines = count_machines(published).items()
-    return [*lines, *(f"{n} published trials ran on: {machine}." for machine, n in machines)]
+    there = count_machines(one.environment for one in trials if one.root is None)
+    taken = f"{there.total()} trials were not run here but taken from the published ones."
+    return [
+        *(f"{number} trials ran on: {machine}." for machine, number in here.items()),
+        *([taken] if there else []),
+        *(f"{number} published trials ran on: {machine}." for machine, number in there.items()),
+    ]
 
 
 def describe_time(trials: Iterable[Trial]) -> list[str]:
     """Return how long published trials took."""
-    seconds: dict[str, float] = {}
-    for one in trials:
-        seconds |= one.core_seconds
+    seconds = {run: length for one in trials for run, length in one.core_seconds.items()}
     hours = sum(seconds.values()) / 3600
     return [f"The published ones took {hours:,.1f} core-hours."] if seconds else []
 

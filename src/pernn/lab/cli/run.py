@@ -93,7 +93,14 @@ def prepare(
     if file.suffix or file.is_file():
         if scale != "paper" or assignments:
             raise ConfigError(f"{what} is a file: --scale and --set are for experiments")
-        _keep(file, name or file.stem.lower(), share, characters=characters)
+        name = name or file.stem.lower()
+        config = keep_text(file, name, share=share, unit="characters" if characters else "pieces")
+        train, valid, test = config.paragraphs
+        typer.echo(
+            f"{name}: {sum(config.paragraphs):,} paragraphs kept in {raw_folder(name).absolute()}: "
+            f"{train:,} to train, {valid:,} for validation, {test:,} for the test\n"
+            f"Use it:  pernn run language_modelling --set task.corpus={name}"
+        )
         return
     if name is not None or share != SHARE or characters:
         raise ConfigError(f"{what} is no file: --name, --share and --characters are for files")
@@ -122,17 +129,6 @@ def _prepare(task: LanguageModellingConfig) -> None:
 
         corpus = prepare(task, show)
     typer.echo(f"{task.name}: {corpus.folder}")
-
-
-def _keep(file: Path, name: str, share: float, *, characters: bool) -> None:
-    """Keep a text and tell how to use it."""
-    config = keep_text(file, name, share=share, unit="characters" if characters else "pieces")
-    train, valid, test = config.paragraphs
-    typer.echo(
-        f"{name}: {sum(config.paragraphs):,} paragraphs kept in {raw_folder(name).absolute()}: "
-        f"{train:,} to train, {valid:,} for validation, {test:,} for the test"
-    )
-    typer.echo(f"Use it:  pernn run language_modelling --set task.corpus={name}")
 
 
 def run(

@@ -19,7 +19,6 @@ from .files import (
     physical_memory as physical_memory,
     read_json as read_json,
     read_json_if_any as read_json_if_any,
-    read_whole as read_whole,
     refuse_links as refuse_links,
     sealed as sealed,
     storing as storing,

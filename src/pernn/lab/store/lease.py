@@ -91,7 +91,7 @@ class Lease:
         with suppress(OSError), self._path.open("rb") as file:
             if file.read(SIZE).startswith(self._mark) and not self._next.exists():
                 return
-        found = newest_lease(self._folder)
+        found, _ = look(self._folder)
         other = found.holder if found is not None else "nobody known: its file was deleted"
         raise BusyError(f"{self._folder}: lost the lease to {other}; this process leaves the run")
 
@@ -120,7 +120,7 @@ class LeaseWatch:
     """An observer's view of other leases, by its own clock."""
 
     def __init__(self) -> None:
-        self._seen: dict[Path, tuple[tuple[int, bytes], float]] = {}
+        self._seen: dict[Path, tuple[str, float]] = {}
 
     def look(self, folder: Path) -> tuple[str, str]:
         """Look at a run's lock and lease.
@@ -131,19 +131,19 @@ class LeaseWatch:
         """
         now = time.monotonic()
         is_locked = lock_state(folder / LOCK)
-        seen = _look(folder)
-        if seen is None or (found := _parse(*seen)).released:
+        found, seen = look(folder)
+        if found is None or found.released:
             self._seen.pop(folder, None)
             return ("another process" if is_locked else "", "")
         if is_locked:
             return found.holder, ""
         if is_locked is False and found.boot_id == this_boot_id():
             return "", ""
-        before, since = self._seen.get(folder, (None, 0.0))
+        before, since = self._seen.get(folder, ("", 0.0))
         if seen != before:
             self._seen[folder] = seen, time.monotonic()
         elif now - since > max(lease_seconds(), found.seconds):
-            return "", _name(seen)
+            return "", seen
         return found.holder, ""
 
 
@@ -166,11 +166,10 @@ def claim(folder: Path, *, locked: bool, expired: str = "") -> Lease:
     lease, of another host, is the one that a `LeaseWatch` has seen expire.
     """
     seconds = lease_seconds()
-    seen = _look(folder)
-    found = None if seen is None else _parse(*seen)
-    if seen is not None and found is not None and not found.released:
+    found, seen = look(folder)
+    if found is not None and not found.released:
         is_dead = locked and found.boot_id == this_boot_id()
-        if not is_dead and _name(seen) != expired:
+        if not is_dead and seen != expired:
             raise BusyError(
                 f"{folder}: {found.holder} is working on this run; if it died, `pernn resume` "
                 f"takes the run over after {max(seconds, found.seconds):g} s"
@@ -184,20 +183,6 @@ def claim(folder: Path, *, locked: bool, expired: str = "") -> Lease:
     for old in sorted(_terms(folder) - {term}):
         (folder / PATTERN.format(old)).unlink(missing_ok=True)
     return Lease(folder, holding)
-
-
-def newest_lease(folder: Path) -> Holding | None:
-    """Read the newest term, with an unknown holder if unreadable."""
-    seen = _look(folder)
-    return None if seen is None else _parse(*seen)
-
-
-def _parse(term: int, content: bytes) -> Holding:
-    try:
-        holding = _HOLDING.validate_json(content)
-    except ValidationError:
-        return Holding(term)
-    return holding if holding.term == term else Holding(term)
 
 
 def lease_seconds() -> float:
@@ -222,20 +207,23 @@ def this_boot_id() -> str:
     return socket.gethostname()
 
 
-def _name(seen: tuple[int, bytes]) -> str:
-    """Name what was seen; it has another name after every beat."""
-    return f"{seen[0]}-{hashlib.sha256(seen[1]).hexdigest()}"
+def look(folder: Path) -> tuple[Holding | None, str]:
+    """Read the newest term, with an unknown holder if unreadable.
 
-
-def _look(folder: Path) -> tuple[int, bytes] | None:
-    """Return the newest term and its file's bytes."""
+    Beside it is a name of what was seen, another one after every beat.
+    """
     for _ in range(NUM_READ_TRIES):
-        terms = _terms(folder)
-        if not terms:
-            return None
-        path = folder / PATTERN.format(max(terms))
+        term = max(_terms(folder), default=None)
+        if term is None:
+            return None, ""
+        path = folder / PATTERN.format(term)
         with storing(path), suppress(FileNotFoundError):
-            return max(terms), path.read_bytes()
+            content = path.read_bytes()
+            seen = f"{term}-{hashlib.sha256(content).hexdigest()}"
+            with suppress(ValidationError):
+                if (holding := _HOLDING.validate_json(content)).term == term:
+                    return holding, seen
+            return Holding(term), seen
         # A newer one has just replaced it.
     raise CorruptError(f"{path}: cannot be read: delete it if nobody works on this run")
 
@@ -265,16 +253,10 @@ def _create(folder: Path, holding: Holding) -> bool:
             except OSError as error:
                 if error.errno not in NO_LINKS:
                     raise
-                return _create_without_links(path, holding)
+                with suppress(FileExistsError), path.open("xb") as file:
+                    file.write(holding.content())
+                    return True
+                return False
             return True
         finally:
             draft.unlink(missing_ok=True)
-
-
-def _create_without_links(path: Path, holding: Holding) -> bool:
-    try:
-        with path.open("xb") as file:
-            file.write(holding.content())
-    except FileExistsError:
-        return False
-    return True

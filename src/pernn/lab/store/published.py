@@ -257,17 +257,16 @@ def where_published(folder: Path | None) -> str:
     )
 
 
-def list_publications(folder: Path) -> list[Path]:
-    """List the files of published trials by name."""
-    found = sorted(folder.glob(f"*{ENDING}"), key=lambda path: path.stem)
+def list_publications(folder: Path | None) -> list[Path]:
+    """List a folder's files of published trials by name."""
+    found = sorted(folder.glob(f"*{ENDING}"), key=lambda path: path.stem) if folder else []
     return [path for path in found if NAME.fullmatch(path.stem)]
 
 
 def list_published(folder: Path | None, on_warning: Callable[[str], None]) -> set[str]:
     """Return which runs are published, or none with a warning."""
     try:
-        files = list_publications(folder) if folder else []
-        return {run for path in files for run in describe_publication(path).runs}
+        return {r for path in list_publications(folder) for r in describe_publication(path).runs}
     except (MachineError, StoreError) as error:
         on_warning(f"published trials do not count: {error}")
         return set()

@@ -42,7 +42,7 @@ from .lease import (
     Lease,
     claim,
     lock_state,
-    newest_lease,
+    look,
     this_boot_id,
 )
 
@@ -164,7 +164,7 @@ class RunDirectory:
                 return False
             else:
                 return True
-        found = newest_lease(self.path)
+        found, _ = look(self.path)
         who = "another process" if found is None or found.released else found.holder
         raise BusyError(f"{self.path}: {who} is working on this run")
 
@@ -179,11 +179,9 @@ class RunDirectory:
             raise
 
     def _require_held(self) -> None:
-        """Raise BusyError if the lease is lost: the last look before a file changes.
-
-        What is opened before it is opened before whoever takes the run over sweeps up drafts and
-        replaces the metrics: a change after it then fails, or comes into a file that is gone.
-        """
+        """Raise BusyError if the lease is lost: the last look before a file changes."""
+        # What is opened before it is opened before whoever takes the run over sweeps up drafts and
+        # replaces the metrics: a change after it then fails, or comes into a file that is gone.
         if self._lease is not None:
             self._lease.check()
 
@@ -264,12 +262,10 @@ class RunDirectory:
 
     @contextmanager
     def _metrics(self) -> Iterator[tuple[int, int]]:
-        """Open the metrics; gives a descriptor and where the next line belongs.
-
-        A last line that a kill cut short is dropped.
-        """
+        """Open the metrics; gives a descriptor and where the next line belongs."""
         path, end = self.path / METRICS, self._metrics_end
         if end is None:
+            # A last line that a kill cut short is dropped.
             content = read_whole(path) if path.exists() else b""
             end = self._begin_metrics(content[: content.rfind(b"\n") + 1])
         with storing(path), path.open("r+b", buffering=0) as file:
@@ -407,7 +403,7 @@ def read_status(root: Path, run: str) -> RunStatus:
         update = max(directory.checkpoints.updates(), default=0)
         if lock_state(directory.path / LOCK):
             return RunStatus(run, "running", update)
-        lease = newest_lease(directory.path)
+        lease, _ = look(directory.path)
         if lease is not None and not lease.released and lease.boot_id != this_boot_id():
             # Whether it lives shows only in time: whoever takes the run up will find out.
             beat = (directory.path / PATTERN.format(lease.term)).stat().st_mtime
