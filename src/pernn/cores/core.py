@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 
 from pernn.errors import ConfigError
-from pernn.kernels import linear
+from pernn.kernels import linear, refuse_trace
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,8 @@ class Projected:
 
     def plus(self, encodings: Float[Tensor, "time gate"]) -> "Projected":
         """Add to the encodings."""
-        return replace(
-            self, encodings=encodings if self.encodings is None else self.encodings + encodings
-        )
+        known = self.encodings
+        return replace(self, encodings=encodings if known is None else known + encodings)
 
     def gates(self) -> Float[Tensor, "time batch gate"]:
         """Put the parts together."""
@@ -65,15 +64,13 @@ class Projected:
             inputs: Tensor = self.table[:count].unflatten(0, (self.input_time, self.batch))
         else:
             inputs = F.embedding(self.tokens, self.table)
+        encodings = None if self.encodings is None else self.encodings.unsqueeze(1)
         if not self.num_queries:
-            return inputs if self.encodings is None else inputs + self.encodings.unsqueeze(1)
+            return inputs if encodings is None else inputs + encodings
         queries = self.table[self.query_row].expand(self.num_queries, 1, -1)
-        if self.encodings is not None:
-            encodings = self.encodings.unsqueeze(1)
-            inputs, queries = (
-                inputs + encodings[: self.input_time],
-                queries + encodings[self.input_time :],
-            )
+        if encodings is not None:
+            inputs = inputs + encodings[: self.input_time]
+            queries = queries + encodings[self.input_time :]
         return torch.cat([inputs, queries.expand(-1, self.batch, -1)])
 
 
@@ -261,19 +258,12 @@ class Core(nn.Module):
         self, vectors: Float[Tensor, "batch time input"], hx: Any, num_outputs: int | None
     ) -> tuple[Float[Tensor, "batch scored hidden"], Any]:
         """Project and recur, batch first."""
-        self._refuse_trace()
+        refuse_trace(type(self).__name__)
         return self.recur(self.project(vectors), hx, num_outputs=num_outputs)
-
-    def _refuse_trace(self) -> None:
-        if torch._C._get_tracing_state() is not None:
-            raise ConfigError(
-                f"torch.jit.trace cannot follow {type(self).__name__}: use torch.export.export, "
-                "which takes dynamic_shapes"
-            )
 
     def _forward_packed(self, inputs: PackedSequence, hx: Any) -> tuple[PackedSequence, Any]:
         """Run sequences of one length at a time: right for any core."""
-        self._refuse_trace()
+        refuse_trace(type(self).__name__)
         vectors, lengths = pad_packed_sequence(inputs, batch_first=True)
         outputs = vectors.new_zeros(*vectors.shape[:2], self.hidden_size)
         places, finals = [], []
@@ -306,20 +296,10 @@ class Core(nn.Module):
         """Return the sizes for `repr`, as PyTorch's modules do."""
         return f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}"
 
-    def _draw(
-        self,
-        generator: torch.Generator | None,
-        device: torch.device | str | None,
-        dtype: torch.dtype | None,
-    ) -> None:
-        """Draw every parameter, then move it: the numbers do not depend on where they go."""
-        self.reset_parameters(generator)
-        self.to(device=device, dtype=dtype)
-
-    def _check_state(self, state: Any, expected: list[tuple[Any, ...]]) -> tuple[Any, ...]:
-        """Return a state's tensors, which must have these shapes."""
+    def _check_state(self, state: Any, count: int, *shape: Any) -> tuple[Any, ...]:
+        """Return a state's tensors: `count` of shape (layers, *shape)."""
         parts = tuple(state) if isinstance(state, tuple | list) else (state,)
-        found = [tuple(part.shape) for part in parts]
+        expected, found = [(self.num_layers, *shape)] * count, [tuple(one.shape) for one in parts]
         if found != expected:
             self._refuse(
                 f"the state must hold tensors of shapes {expected} (layers, batch, …), got {found}"

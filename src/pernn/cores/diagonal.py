@@ -135,9 +135,7 @@ class MinGRU(Stacked):
         ((2, 5, 8), (1, 2, 8))
     """
 
-    def make_layer(self, input_size: int) -> Layer:
-        """Make a layer for inputs of a width."""
-        return MinGRULayer(input_size, self.hidden_size)
+    layer_class = MinGRULayer
 
 
 class MinLSTMLayer(MinGRULayer):
@@ -170,9 +168,7 @@ class MinLSTM(Stacked):
         ((2, 5, 8), (1, 2, 8))
     """
 
-    def make_layer(self, input_size: int) -> Layer:
-        """Make a layer for inputs of a width."""
-        return MinLSTMLayer(input_size, self.hidden_size)
+    layer_class = MinLSTMLayer
 
 
 class LRULayer(Layer):
@@ -258,6 +254,8 @@ class LRU(Stacked):
         ((2, 5, 8), (1, 2, 16, 2))
     """
 
+    layer_class = LRULayer
+
     def __init__(
         self,
         input_size: int,
@@ -269,8 +267,5 @@ class LRU(Stacked):
     ) -> None:
         self.state_size = hidden_size if state_size is None else state_size
         self._check_sizes(state_size=self.state_size)
+        self.layer_sizes = (self.state_size,)
         super().__init__(input_size, hidden_size, num_layers, **rest)
-
-    def make_layer(self, input_size: int) -> Layer:
-        """Make a layer for inputs of a width."""
-        return LRULayer(input_size, self.hidden_size, self.state_size)

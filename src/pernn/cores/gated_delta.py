@@ -154,6 +154,8 @@ class GatedDelta(Stacked):
         ((2, 5, 8), (1, 2, 2, 4, 4))
     """
 
+    layer_class = GatedDeltaLayer
+
     def __init__(
         self,
         input_size: int,
@@ -166,9 +168,5 @@ class GatedDelta(Stacked):
         self._check_sizes(num_heads=num_heads)
         if hidden_size % num_heads:
             self._refuse(f"num_heads must divide hidden_size, got {num_heads} and {hidden_size}")
-        self.num_heads = num_heads
+        self.num_heads, self.layer_sizes = num_heads, (num_heads,)
         super().__init__(input_size, hidden_size, num_layers, **rest)
-
-    def make_layer(self, input_size: int) -> GatedDeltaLayer:
-        """Make a layer for inputs of a width."""
-        return GatedDeltaLayer(input_size, self.hidden_size, self.num_heads)

@@ -114,7 +114,9 @@ class RecurrentCore(Core):
                 shapes |= {"bias_ih": [rows], "bias_hh": [rows]}
             for name, shape in shapes.items():
                 self.register_parameter(f"{name}_l{layer}", nn.Parameter(torch.empty(shape)))
-        self._draw(generator, device, dtype)
+        # Drawn before, the weights do not depend on where they go.
+        self.reset_parameters(generator)
+        self.to(device=device, dtype=dtype)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw every parameter from U(−1/√hidden_size, 1/√hidden_size), as PyTorch does."""
@@ -192,7 +194,7 @@ class RecurrentCore(Core):
             zeros = inputs.new_zeros((self.num_layers, cast(int, batch), self.hidden_size))
             state = (zeros,) * self.num_states
         else:
-            state = self._checked_state(hx, batch)
+            state = self._check_state(hx, self.num_states, batch, self.hidden_size)
         weights = [weight for weights in self.all_weights for weight in weights]
         is_batched = torch._C._functorch.is_batchedtensor
         if not torch.compiler.is_compiling() and any(map(is_batched, (inputs, *weights))):
@@ -230,8 +232,9 @@ class RecurrentCore(Core):
                 f"torch.func does not reach into the recurrence of {type(self).__name__}: use "
                 "torch.autograd, core.to_torch(), or pernn.analysis for Jacobians"
             )
-        finals = []
-        states = None if state is None else self._checked_state(state, inputs.batch)
+        finals, states = [], None
+        if state is not None:
+            states = self._check_state(state, self.num_states, inputs.batch, self.hidden_size)
         for layer in range(self.num_layers):
             initial = None if states is None else tuple(part[layer] for part in states)
             outputs, final = self._run_layer(layer, inputs, initial, counts[layer])
@@ -274,12 +277,6 @@ class RecurrentCore(Core):
     def bias_hn(self, layer: int) -> Tensor | None:
         """Return the bias inside the recurrent product, or `None`."""
         return None
-
-    def _checked_state(
-        self, state: "Tensor | tuple[Tensor, ...] | list[Tensor]", batch: Size
-    ) -> tuple[Tensor, ...]:
-        expected = [(self.num_layers, batch, self.hidden_size)] * self.num_states
-        return self._check_state(state, expected)
 
     def factors(
         self,

@@ -90,7 +90,9 @@ class S4D(Core):
         self.input = Linear(input_size, hidden_size, draw=False)
         layers = (S4DLayer(hidden_size, state_size) for _ in range(num_layers))
         self.layers: Any = nn.ModuleList(layers)
-        self._draw(generator, device, dtype)
+        # Drawn before, the weights do not depend on where they go.
+        self.reset_parameters(generator)
+        self.to(device=device, dtype=dtype)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw the projection as `torch.nn.Linear` does, and every layer."""
@@ -117,9 +119,9 @@ class S4D(Core):
         values = gates.gates() if isinstance(gates, Projected) else gates.transpose(0, 1)
         num_steps, batch = values.shape[:2]
         counts = self._count_outputs(num_steps, num_outputs)
-        expected = (self.num_layers, batch, self.hidden_size, self.state_size // 2, 2)
         if state is not None:
-            (state,) = self._check_state(state, [expected])
+            shape = batch, self.hidden_size, self.state_size // 2, 2
+            (state,) = self._check_state(state, 1, *shape)
         method, finals, wants_state = self._choose(num_steps), [], num_outputs is None
         for index, layer in enumerate(self.layers):
             before = None if state is None else state[index]

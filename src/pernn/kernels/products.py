@@ -16,6 +16,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
+from pernn.errors import ConfigError
+
 from .loading import Kernels, find_kernels
 
 LEAST = {3: 128, 1: 64}
@@ -92,9 +94,8 @@ def autocast_dtype(device: str) -> torch.dtype | None:
 
 def without_autocast(device: str) -> AbstractContextManager[Any]:
     """Make a context without autocast, on devices that have none, too."""
-    return (
-        nullcontext() if autocast_dtype(device) is None else torch.autocast(device, enabled=False)
-    )
+    dtype = autocast_dtype(device)
+    return nullcontext() if dtype is None else torch.autocast(device, enabled=False)
 
 
 def rounds_products(device: torch.device) -> bool:
@@ -113,6 +114,15 @@ def is_transformed(*tensors: Tensor) -> bool:
     return not torch.compiler.is_compiling() and any(
         map(torch._C._functorch.is_functorch_wrapped_tensor, tensors)
     )
+
+
+def refuse_trace(what: str = "encodings and networks of pernn") -> None:
+    """Refuse `torch.jit.trace`, which would silently fix the number of steps."""
+    if torch._C._get_tracing_state() is not None:
+        raise ConfigError(
+            f"torch.jit.trace cannot follow {what}: use torch.export.export, which takes "
+            "dynamic_shapes"
+        )
 
 
 def rounded(values: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:

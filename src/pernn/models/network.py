@@ -10,8 +10,9 @@ from torch import Tensor, nn
 
 from pernn import cores, encodings
 from pernn.cores import Adapted, Core, Linear, Projected, Recurrence, map_state
-from pernn.encodings import Encoding, check_offset, refuse_trace
+from pernn.encodings import Encoding, check_offset
 from pernn.errors import ConfigError
+from pernn.kernels import refuse_trace
 
 from .layer import check_position
 
