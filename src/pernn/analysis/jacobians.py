@@ -80,8 +80,7 @@ def linearise(core: Recurrence, gates: Gates, source: int, target: int) -> Linea
     """
     check_steps(source, target, gates.shape[1])
     with exact_products():
-        found: Linearisation = choose_form(core)(core, gates, source, target)
-        return found
+        return cast(Linearisation, choose_form(core)(core, gates, source, target))
 
 
 def jacobian(
@@ -258,9 +257,8 @@ class ProductJacobian(Linearisation):
     def footprint(core: RecurrentCore, gates: Gates, num_factors: int) -> tuple[int, int]:
         """Return bytes per sequence and per row."""
         size, steps = core.hidden_size, gates.shape[1]
-        forward = steps * (4 * core.gate_size + 6 * size) + core.num_layers * num_factors * (
-            2 * core.gate_size + 4 * size
-        )
+        forward = steps * (4 * core.gate_size + 6 * size)
+        forward += core.num_layers * num_factors * (2 * core.gate_size + 4 * size)
         parts = core.num_layers * core.num_states
         return gates.itemsize * (forward + size * size), gates.itemsize * (2 * parts + 1) * size
 

@@ -1,7 +1,7 @@
 """Measures of how a state holds tokens, and linear reading of it."""
 
 import copy
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 import torch
@@ -187,5 +187,4 @@ def read_linearly(
     with threadpool_limits(1, "blas"):
         probe = LinearDiscriminantAnalysis(tol=LEAST)
         read = cross_val_predict(probe, noisy, labels, cv=KFold(2))
-    right: np.ndarray = read == labels
-    return right
+    return cast(np.ndarray, read == labels)

@@ -104,8 +104,7 @@ class Core(nn.Module):
         input_size: Width of one input vector.
         hidden_size: Width of one output.
         num_layers: Number of stacked layers.
-        batch_first: Whether `forward` takes and returns `(batch, time, …)`; true unless a core
-            says otherwise.
+        batch_first: Whether `forward` takes and returns `(batch, time, …)`.
         bidirectional: Must be false, here and in every core.
         dropout: Must be 0.
         proj_size: Must be 0.
@@ -226,9 +225,8 @@ class Core(nn.Module):
             The outputs, packed if the inputs are, and the state after each sequence's last step.
 
         Raises:
-            ConfigError: If the vectors have other axes or are not `input_size` wide, there are no
-                time steps or fewer than outputs, the state has another shape, outputs of packed
-                vectors are to be cut, or `torch.jit.trace` is at work, which would fix the steps.
+            ConfigError: As `recur`; if the vectors have other axes or are not `input_size` wide,
+                outputs of packed vectors are to be cut, or `torch.jit.trace` would fix the steps.
         """
         if isinstance(inputs, Projected):
             return self.recur(inputs, hx, num_outputs=num_outputs)
@@ -287,8 +285,7 @@ class Core(nn.Module):
     def linearisation(self) -> Any:
         """Return the class of the Jacobian's closed form, if there is one.
 
-        `None` means autograd, row by row: right for every core, but slow. A subclass may compute
-        something else, so the class itself must have this method.
+        Else autograd goes row by row, slowly, as for a class that only inherits this method.
         """
         return None
 

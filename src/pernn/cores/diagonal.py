@@ -1,7 +1,7 @@
 """Recurrences whose factors do not see the state: s_{t+1} = f_t ⊙ s_t + x_t."""
 
 import math
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -35,8 +35,7 @@ def linear_scan(
     """
     if is_transformed(factors, inputs, initial):
         return _step_by_step(factors, inputs, initial, reverse=reverse)
-    states: Tensor = torch.ops.pernn.linear_scan(factors, inputs, initial, reverse)
-    return states
+    return cast(Tensor, torch.ops.pernn.linear_scan(factors, inputs, initial, reverse))
 
 
 def _step_by_step(factors: Tensor, inputs: Tensor, initial: Tensor, *, reverse: bool) -> Tensor:
@@ -114,14 +113,7 @@ class MinGRU(Stacked):
 
     Its output is its state, `(layers, batch, hidden)`.
 
-    Args:
-        input_size: Width of one input vector.
-        hidden_size: Width of one hidden state.
-        num_layers: Number of stacked layers.
-        options: `batch_first`, true by default, `device`, `dtype` and `generator`, as in `S4D`.
-
-    Raises:
-        ConfigError: If a size is not positive, or dropout or a second direction is asked for.
+    The arguments are those of `S4D`, without `state_size` and `method`.
 
     Source: Feng, Tung, Ahmed, Bengio and Hajimirsadeghi (2024), "Were RNNs all we needed?",
     section 3.1.
@@ -236,10 +228,7 @@ class LRU(Stacked):
         hidden_size: Width of one output.
         num_layers: Number of stacked layers.
         state_size: Complex numbers in a layer's state, N; `hidden_size` if absent.
-        rest: `batch_first`, true by default, `device`, `dtype` and `generator`, as in `S4D`.
-
-    Raises:
-        ConfigError: If a size is not positive, or dropout or a second direction is asked for.
+        rest: As in `S4D`.
 
     Source: Orvieto, Smith, Gu, Fernando, Gulcehre, Pascanu and De (2023), "Resurrecting recurrent
     neural networks for long sequences", section 3 and appendix A.

@@ -139,11 +139,10 @@ class GatedDelta(Stacked):
         hidden_size: Width of one output, of queries, keys and values of all heads.
         num_layers: Number of stacked layers.
         num_heads: Heads, which share the width; a divisor of `hidden_size`.
-        rest: `batch_first`, true by default, `device`, `dtype` and `generator`, as in `S4D`.
+        rest: As in `S4D`.
 
     Raises:
-        ConfigError: If a size is not positive, the heads do not divide the width, or dropout or a
-            second direction is asked for.
+        ConfigError: As `S4D`, or if the heads do not divide the width.
 
     Differs: From the authors' layer in that there is no short convolution before queries, keys and
         values, values are as wide as keys, and all maps have a bias.

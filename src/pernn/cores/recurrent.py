@@ -57,22 +57,14 @@ class RecurrentCore(Core):
     faster (each core says where). The networks feed inputs that are projected already; those
     always take the kernels where there are any.
 
+    Sizes and `dropout`, `bidirectional` and `proj_size`, which must be off, are those of `Core`.
+
     Args:
-        input_size: Width of one input vector.
-        hidden_size: Width of one hidden state.
-        num_layers: Number of stacked layers.
         bias: Whether the layers have the two bias vectors of PyTorch.
         batch_first: Whether `forward` takes and returns `(batch, time, …)`.
-        dropout: Must be 0.
-        bidirectional: Must be false.
-        proj_size: Must be 0.
         device: Where the weights go once they are drawn.
         dtype: Their type there.
         generator: Source of the initial weights; PyTorch's default generator if absent.
-
-    Raises:
-        ConfigError: If a size is not positive, or dropout, a projection or a second direction is
-            asked for.
     """
 
     num_gates: int
@@ -84,8 +76,8 @@ class RecurrentCore(Core):
     num_states: int = 1
     """Tensors in the state: 1 for a hidden state, 2 with a cell."""
     kernel: str
-    """Name of the compiled kernel that computes the same as `scan`; read from the class itself,
-    since a subclass may compute something else."""
+    """Compiled kernel that computes the same as `scan`; only what a class itself says counts, since a
+    subclass may compute something else."""
 
     def __init__(
         self,
@@ -287,8 +279,7 @@ class RecurrentCore(Core):
     ) -> LayerFactors:
         """Return one layer's factors of the Jacobian, of the steps after `source`.
 
-        A core without them has its Jacobian from autograd. A subclass may compute something else:
-        the class itself must have this method.
+        A core whose class itself does not have this method has its Jacobian from autograd.
 
         Args:
             layer: Which layer.

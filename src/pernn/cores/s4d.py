@@ -11,7 +11,7 @@ state space models": S4D-Lin, zero-order hold, B = 1.
 
 import math
 from contextlib import nullcontext
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 import torch
 from jaxtyping import Complex, Float, Int
@@ -362,8 +362,7 @@ class StateSpaceJacobian:
 
     def expand(self, rows: Float[Tensor, "batch rows width"]) -> Float[Tensor, "batch rows state"]:
         """Return the derivatives by every mode's real and imaginary part."""
-        expanded: Tensor = (rows.unsqueeze(3) * self._directions).flatten(2)
-        return expanded
+        return cast(Tensor, (rows.unsqueeze(3) * self._directions).flatten(2))
 
     @staticmethod
     def footprint(core: Any, gates: Float[Tensor, "batch time hidden"], _: int) -> tuple[int, int]:
