@@ -76,7 +76,7 @@ class RecurrentCore(Core):
     num_states: int = 1
     """Tensors in the state: 1 for a hidden state, 2 with a cell."""
     kernel: str
-    """Compiled kernel that computes the same as `scan`; only what a class itself says counts, since a
+    """Compiled kernel that computes the same as `scan`; what a class inherits does not count, as a
     subclass may compute something else."""
 
     def __init__(

@@ -45,20 +45,13 @@ class VectorRNN(EncodedNetwork):
         """Draw the first map's weights and biases as `torch.nn.Linear` does."""
         self.embedding.reset_parameters(generator)
 
-    def prepare(
-        self,
-        tokens: Float[Tensor, "batch input_time vocab"],
-        num_queries: int = 0,
-        num_scored: int | None = None,
-        position_offset: int = 0,
-    ) -> Projected:
-        """Project every vector, and the query: the map of the zero vector."""
-        batch, input_time = tokens.shape[:2]
+    def embed(
+        self, tokens: Float[Tensor, "batch input_time vocab"], num_queries: int
+    ) -> tuple[Tensor, None, int]:
+        """Map every vector, and the query: the map of the zero vector."""
         vectors = self.embedding(tokens.transpose(0, 1).flatten(0, 1))
-        rows = self.repeat(torch.cat([vectors, self.embedding.bias.unsqueeze(0)]))
-        encodings = self.project_encoding(input_time + num_queries, num_queries, position_offset)
-        table, query_row = self.core.project(rows), len(rows) - 1
-        return Projected(table, batch, input_time, num_queries, None, query_row, encodings)
+        rows = torch.cat([vectors, self.embedding.bias.unsqueeze(0)])
+        return self.repeat(rows), None, len(vectors)
 
     def check_inputs(self, tokens: Tensor) -> None:
         """Refuse what is not vectors of this network."""
