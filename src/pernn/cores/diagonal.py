@@ -68,10 +68,7 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 
 
 def _differentiate(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    """Go back: g_t = conj(f_t) ⊙ g_{t+1} + what arrives at t.
-
-    It is a scan as well, in the other direction: second derivatives need no more code.
-    """
+    """Go back, by a scan as well: g_t = conj(f_t) ⊙ g_{t+1} + what arrives at t."""
     factors, states = ctx.saved_tensors
     first, rest = (0, slice(1, None)) if ctx.reverse else (-1, slice(None, -1))
     back = linear_scan(factors.conj(), grad[rest], grad[first], reverse=not ctx.reverse)

@@ -84,10 +84,8 @@ def _exchange(wanted: Sequence[_Setting]) -> list[_Setting]:
 
 
 def autocast_dtype(device: str) -> torch.dtype | None:
-    """Return the type to which autocast rounds, or `None`.
-
-    Asking PyTorch fails where there is no autocast at all, as on `meta`.
-    """
+    """Return the type to which autocast rounds, or `None`, as on `meta`."""
+    # Asking PyTorch fails where there is no autocast at all.
     available = torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
     return torch.get_autocast_dtype(device) if available else None
 
@@ -99,7 +97,7 @@ def without_autocast(device: str) -> AbstractContextManager[Any]:
 
 
 def rounds_products(device: torch.device) -> bool:
-    """Return whether float32 products round their factors to bfloat16 here and now.
+    """Return whether float32 products round to bfloat16 here and now.
 
     On the CPU that is `rounding_products` or autocast; elsewhere it is autocast.
     """

@@ -236,7 +236,7 @@ class EncodedNetwork(nn.Module, ABC):
 
     @abstractmethod
     def embed(self, tokens: Tensor, num_queries: int) -> tuple[Tensor, Tensor | None, int]:
-        """Return vectors, and which of them tokens and query have, as in `Projected`."""
+        """Return rows, which are the tokens', and which is the query's."""
 
     def project_encoding(
         self, num_steps: int, num_queries: int, position_offset: int = 0
