@@ -110,7 +110,7 @@ class MinGRU(Stacked):
 
     Its output is its state, `(layers, batch, hidden)`.
 
-    The arguments are those of `S4D`, without `state_size` and `method`.
+    Arguments and errors are those of `S4D`, without `state_size` and `method`.
 
     Source: Feng, Tung, Ahmed, Bengio and Hajimirsadeghi (2024), "Were RNNs all we needed?",
     section 3.1.
@@ -225,7 +225,10 @@ class LRU(Stacked):
         hidden_size: Width of one output.
         num_layers: Number of stacked layers.
         state_size: Complex numbers in a layer's state, N; `hidden_size` if absent.
-        rest: As in `S4D`.
+        rest: `batch_first`, true by default, `device`, `dtype` and `generator`, as in `S4D`.
+
+    Raises:
+        ConfigError: As `S4D`.
 
     Source: Orvieto, Smith, Gu, Fernando, Gulcehre, Pascanu and De (2023), "Resurrecting recurrent
     neural networks for long sequences", section 3 and appendix A.

@@ -139,7 +139,7 @@ class GatedDelta(Stacked):
         hidden_size: Width of one output, of queries, keys and values of all heads.
         num_layers: Number of stacked layers.
         num_heads: Heads, which share the width; a divisor of `hidden_size`.
-        rest: As in `S4D`.
+        rest: `batch_first`, true by default, `device`, `dtype` and `generator`, as in `S4D`.
 
     Raises:
         ConfigError: As `S4D`, or if the heads do not divide the width.

@@ -57,7 +57,8 @@ class RecurrentCore(Core):
     faster (each core says where). The networks feed inputs that are projected already; those
     always take the kernels where there are any.
 
-    Sizes and `dropout`, `bidirectional` and `proj_size`, which must be off, are those of `Core`.
+    Sizes, `dropout`, `bidirectional` and `proj_size`, which must be off, are those of `Core`, and
+    so are errors.
 
     Args:
         bias: Whether the layers have the two bias vectors of PyTorch.

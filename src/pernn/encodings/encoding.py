@@ -235,7 +235,10 @@ def check_offset(position_offset: Any) -> int:
 
 
 class Constant(Computed):
-    """The same vector of unit norm at every step: no clock."""
+    """The same vector of unit norm at every step: no clock.
+
+    The arguments are those of `Encoding`.
+    """
 
     def vectors(self, num_steps: int) -> Float[Tensor, "time size"]:
         """Return 1/√D everywhere."""
