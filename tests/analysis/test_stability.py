@@ -150,14 +150,6 @@ def test_the_default_is_the_one_behind_the_figures():
     assert measure(first, second, "printed_root") == pytest.approx(roots)
 
 
-@pytest.mark.parametrize("kind", ["printed_sum", "printed_root"])
-def test_the_printed_equations_are_not_one_on_identical_gradients(kind):
-    same = np.array([[[0.3, 0.4], [0.0, 0.1]]])
-    assert abs(measure(same, same, kind) - 1) > 0.5
-    # Nor are they blind to the scale of one side.
-    assert measure(2 * same, same, kind) == pytest.approx(2 * measure(same, same, kind))
-
-
 @pytest.mark.parametrize("core", [Elman, GRU, LSTM, S4D, MinGRU, MinLSTM, LRU])
 @pytest.mark.parametrize("memory_budget", [0, 10_000, 2**29])
 def test_streamed_and_whole_agree(core, memory_budget, generator):

@@ -163,19 +163,3 @@ def test_the_gated_delta_rule_begins_with_slow_decays():
     assert 15.5 < rates.max() <= 16
     assert 0.00099 < steps.min() < 0.0012
     assert 0.08 < steps.max() < 0.1001
-
-
-def test_a_delta_rule_replaces_what_a_key_held():
-    core = GatedDelta(INPUT, 4)
-    layer = core.layers[0]
-    with torch.no_grad():
-        layer.enter.weight.zero_()
-        layer.log_decay.fill_(-50.0)  # nothing is forgotten
-        layer.enter.bias[-1] = 50.0  # β = 1
-        layer.enter.bias[4:8] = torch.tensor([9.0, -9.0, -9.0, -9.0])  # one key
-        states = []
-        for value in (1.0, -3.0):
-            layer.enter.bias[8:12] = value
-            states.append(core(torch.zeros(1, 3, INPUT))[1])
-            _, final = core(torch.zeros(1, 2, INPUT), states[0])
-    torch.testing.assert_close(final, states[1], rtol=1e-4, atol=1e-4)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from agreement import each_way, threads
-from pernn.kernels import find_kernels, linear, product, rounds_products, without_kernels
+from pernn.kernels import find_kernels, linear, product, without_kernels
 from pernn.kernels.products import LEAST
 from pernn.lab.training import computing
 
@@ -122,11 +122,3 @@ def test_a_linear_map_can_be_differentiated_twice():
         second.append(torch.autograd.grad(grad.square().sum(), inputs)[0])
     for one, other in (first, second):
         assert relative(one.detach(), other.detach().double()) < 1e-5
-
-
-def test_whether_products_round():
-    assert not rounds_products(CPU)
-    with computing("bf16", CPU):
-        assert rounds_products(CPU)
-    with torch.autocast("cpu", torch.bfloat16):
-        assert rounds_products(CPU)

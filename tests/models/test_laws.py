@@ -165,10 +165,8 @@ def test_which_steps_are_scored(network, num_queries, num_scored):
 
 @each_network
 @pytest.mark.parametrize("num_scored", [0, -1, 9])
-@pytest.mark.parametrize("plain", [False, True])
-def test_scoring_steps_that_do_not_exist_is_refused(network, num_scored, plain):
-    model = build(network).double()
-    model, (tokens, options) = PlainRNN(model) if plain else model, shown(network, 7)
+def test_scoring_steps_that_do_not_exist_is_refused(network, num_scored):
+    model, (tokens, options) = build(network).double(), shown(network, 7)
     steps = tokens.shape[1] + options.get("num_queries", 0)
     message = rf"num_scored must lie in 1 … {steps} steps, got {num_scored}"
     with pytest.raises(ConfigError, match=message):

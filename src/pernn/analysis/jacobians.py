@@ -69,19 +69,11 @@ def choose_form(core: Recurrence) -> Any:
 def linearise(core: Recurrence, gates: Gates, source: int, target: int) -> Linearisation:
     """Linearise outputs of step `target` in the state after step `source`.
 
-    Args:
-        core: Module that recurs, from the zero state.
-        gates: Projected inputs of all steps; those after `target` do not matter.
-        source: Step after which the state is taken, counted from 1.
-        target: Step of the outputs.
-
-    Raises:
-        ConfigError: If there are no such steps.
+    Arguments and errors are those of `jacobian`; inputs after `target` do not matter.
     """
     check_steps(source, target, gates.shape[1])
     with exact_products():
-        found: Linearisation = choose_form(core)(core, gates, source, target)
-        return found
+        return cast(Linearisation, choose_form(core)(core, gates, source, target))
 
 
 def jacobian(
@@ -118,10 +110,8 @@ def jacobian(
     for start, end in even_blocks(len(gates), num_sequences):
         linear = linearise(core, gates[start:end], source, target)
         with exact_products():
-            parts = []
-            for first, last in even_blocks(core.hidden_size, num_rows):
-                rows, exponents = linear.rows(first, last)
-                parts.append(linear.expand(torch.ldexp(rows, exponents.unsqueeze(2))))
+            found = (linear.rows(*ends) for ends in even_blocks(core.hidden_size, num_rows))
+            parts = [linear.expand(torch.ldexp(rows, power.unsqueeze(2))) for rows, power in found]
         blocks.append(torch.cat(parts, dim=1))
     return torch.cat(blocks)
 
@@ -258,9 +248,8 @@ class ProductJacobian(Linearisation):
     def footprint(core: RecurrentCore, gates: Gates, num_factors: int) -> tuple[int, int]:
         """Return bytes per sequence and per row."""
         size, steps = core.hidden_size, gates.shape[1]
-        forward = steps * (4 * core.gate_size + 6 * size) + core.num_layers * num_factors * (
-            2 * core.gate_size + 4 * size
-        )
+        forward = steps * (4 * core.gate_size + 6 * size)
+        forward += core.num_layers * num_factors * (2 * core.gate_size + 4 * size)
         parts = core.num_layers * core.num_states
         return gates.itemsize * (forward + size * size), gates.itemsize * (2 * parts + 1) * size
 
@@ -406,10 +395,7 @@ def batch_axes(core: Recurrence, gates: Gates) -> list[int | None]:
 def flatten_state(
     leaves: Sequence[Any], axes: Sequence[int | None]
 ) -> Float[Tensor, "batch state"]:
-    """Put all that grows with the batch into one row per sequence.
-
-    A complex number is two real ones.
-    """
+    """Put what grows with the batch into rows, complex numbers as pairs."""
     parts = []
     for leaf, axis in zip(leaves, axes, strict=True):
         if axis is not None:

@@ -1,7 +1,7 @@
 """Measures of how a state holds tokens, and linear reading of it."""
 
 import copy
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 import torch
@@ -30,11 +30,9 @@ LEAST = JITTER / 100
 
 
 def latent_states(core: Recurrence, gates: Gates) -> Float[Tensor, "batch time state"]:
-    """Return the flattened state after every step.
+    """Return the flattened state after every step, from the zero state.
 
-    Args:
-        core: Module that recurs, from the zero state.
-        gates: Projected inputs of all steps: `core.project(vectors)`, `model.project(tokens)`.
+    The gates are `core.project(vectors)`, or `model.project(tokens)` of a network.
     """
     axes, state, found = batch_axes(core, gates), None, []
     with exact_products():
@@ -83,10 +81,7 @@ def input_gradients(
 
 
 def log_slope(values: Float[Tensor, "batch time"]) -> Float[Tensor, " batch"]:
-    """Return the least-squares slope of ln values over the steps.
-
-    NaN where a value is 0.
-    """
+    """Return the least-squares slope of ln values, NaN where one is 0."""
     steps = torch.arange(values.shape[1], dtype=values.dtype, device=values.device)
     steps -= steps.mean()
     logs = values.log()
@@ -98,10 +93,7 @@ def position_changes(
 ) -> Float[Tensor, "time batch state"]:
     """Return the last state's changes when each step's input is replaced.
 
-    Args:
-        core: Module that recurs, from the zero state.
-        gates: Projected inputs of all steps.
-        others: Those of other sequences, from which a step's replacement is taken.
+    The replacement is that step's of `others`, projected inputs of other sequences.
     """
     last, found = latent_states(core, gates)[:, -1], []
     for step in range(gates.shape[1]):
@@ -187,5 +179,4 @@ def read_linearly(
     with threadpool_limits(1, "blas"):
         probe = LinearDiscriminantAnalysis(tol=LEAST)
         read = cross_val_predict(probe, noisy, labels, cv=KFold(2))
-    right: np.ndarray = read == labels
-    return right
+    return cast(np.ndarray, read == labels)

@@ -41,15 +41,14 @@ def _norm(norms: np.ndarray) -> np.ndarray:
     # Squares of tiny norms would vanish.
     largest = norms.max(axis=1, keepdims=True)
     scaled = _ratio(norms, largest)
-    total: np.ndarray = largest * np.sqrt((scaled * scaled).sum(axis=1, keepdims=True))
-    return total
+    return cast(np.ndarray, largest * np.sqrt((scaled * scaled).sum(axis=1, keepdims=True)))
 
 
 def _ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
     """Divide, with 0/0 = 0."""
     above, below = np.broadcast_arrays(numerator, denominator)
-    ratio: np.ndarray = np.divide(above, below, out=np.zeros_like(above), where=below != 0)
-    return ratio
+    out = np.zeros_like(above)
+    return cast(np.ndarray, np.divide(above, below, out=out, where=below != 0))
 
 
 KINDS: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]] = {
@@ -160,9 +159,6 @@ def gradient_stability(model: Projecting, pairs: Pairs, *, memory_budget: int = 
             `project` and `core`.
         pairs: Sequences, and the steps between which gradients are taken.
         memory_budget: Bytes that may be worked with.
-
-    Returns:
-        All measures of all pairs.
 
     Raises:
         ConfigError: If the model takes no such sequences.
@@ -355,5 +351,4 @@ class _Spectrum:
 
 
 def _numpy(values: Tensor) -> np.ndarray:
-    array: np.ndarray = values.detach().double().cpu().numpy()
-    return array
+    return values.detach().double().cpu().numpy()

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 
 from pernn.errors import ConfigError
-from pernn.kernels import linear
+from pernn.kernels import linear, refuse_trace
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,8 @@ class Projected:
 
     def plus(self, encodings: Float[Tensor, "time gate"]) -> "Projected":
         """Add to the encodings."""
-        return replace(
-            self, encodings=encodings if self.encodings is None else self.encodings + encodings
-        )
+        known = self.encodings
+        return replace(self, encodings=encodings if known is None else known + encodings)
 
     def gates(self) -> Float[Tensor, "time batch gate"]:
         """Put the parts together."""
@@ -65,15 +64,13 @@ class Projected:
             inputs: Tensor = self.table[:count].unflatten(0, (self.input_time, self.batch))
         else:
             inputs = F.embedding(self.tokens, self.table)
+        encodings = None if self.encodings is None else self.encodings.unsqueeze(1)
         if not self.num_queries:
-            return inputs if self.encodings is None else inputs + self.encodings.unsqueeze(1)
+            return inputs if encodings is None else inputs + encodings
         queries = self.table[self.query_row].expand(self.num_queries, 1, -1)
-        if self.encodings is not None:
-            encodings = self.encodings.unsqueeze(1)
-            inputs, queries = (
-                inputs + encodings[: self.input_time],
-                queries + encodings[self.input_time :],
-            )
+        if encodings is not None:
+            inputs = inputs + encodings[: self.input_time]
+            queries = queries + encodings[self.input_time :]
         return torch.cat([inputs, queries.expand(-1, self.batch, -1)])
 
 
@@ -107,8 +104,7 @@ class Core(nn.Module):
         input_size: Width of one input vector.
         hidden_size: Width of one output.
         num_layers: Number of stacked layers.
-        batch_first: Whether `forward` takes and returns `(batch, time, …)`; true unless a core
-            says otherwise.
+        batch_first: Whether `forward` takes and returns `(batch, time, …)`.
         bidirectional: Must be false, here and in every core.
         dropout: Must be 0.
         proj_size: Must be 0.
@@ -229,9 +225,8 @@ class Core(nn.Module):
             The outputs, packed if the inputs are, and the state after each sequence's last step.
 
         Raises:
-            ConfigError: If the vectors have other axes or are not `input_size` wide, there are no
-                time steps or fewer than outputs, the state has another shape, outputs of packed
-                vectors are to be cut, or `torch.jit.trace` is at work, which would fix the steps.
+            ConfigError: As `recur`; if the vectors have other axes or are not `input_size` wide,
+                outputs of packed vectors are to be cut, or `torch.jit.trace` would fix the steps.
         """
         if isinstance(inputs, Projected):
             return self.recur(inputs, hx, num_outputs=num_outputs)
@@ -261,19 +256,12 @@ class Core(nn.Module):
         self, vectors: Float[Tensor, "batch time input"], hx: Any, num_outputs: int | None
     ) -> tuple[Float[Tensor, "batch scored hidden"], Any]:
         """Project and recur, batch first."""
-        self._refuse_trace()
+        refuse_trace(type(self).__name__)
         return self.recur(self.project(vectors), hx, num_outputs=num_outputs)
-
-    def _refuse_trace(self) -> None:
-        if torch._C._get_tracing_state() is not None:
-            raise ConfigError(
-                f"torch.jit.trace cannot follow {type(self).__name__}: use torch.export.export, "
-                "which takes dynamic_shapes"
-            )
 
     def _forward_packed(self, inputs: PackedSequence, hx: Any) -> tuple[PackedSequence, Any]:
         """Run sequences of one length at a time: right for any core."""
-        self._refuse_trace()
+        refuse_trace(type(self).__name__)
         vectors, lengths = pad_packed_sequence(inputs, batch_first=True)
         outputs = vectors.new_zeros(*vectors.shape[:2], self.hidden_size)
         places, finals = [], []
@@ -297,8 +285,7 @@ class Core(nn.Module):
     def linearisation(self) -> Any:
         """Return the class of the Jacobian's closed form, if there is one.
 
-        `None` means autograd, row by row: right for every core, but slow. A subclass may compute
-        something else, so the class itself must have this method.
+        Else autograd goes row by row, slowly, as for a class that only inherits this method.
         """
         return None
 
@@ -306,20 +293,10 @@ class Core(nn.Module):
         """Return the sizes for `repr`, as PyTorch's modules do."""
         return f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}"
 
-    def _draw(
-        self,
-        generator: torch.Generator | None,
-        device: torch.device | str | None,
-        dtype: torch.dtype | None,
-    ) -> None:
-        """Draw every parameter, then move it: the numbers do not depend on where they go."""
-        self.reset_parameters(generator)
-        self.to(device=device, dtype=dtype)
-
-    def _check_state(self, state: Any, expected: list[tuple[Any, ...]]) -> tuple[Any, ...]:
-        """Return a state's tensors, which must have these shapes."""
+    def _check_state(self, state: Any, count: int, *shape: Any) -> tuple[Any, ...]:
+        """Return a state's tensors: `count` of shape (layers, *shape)."""
         parts = tuple(state) if isinstance(state, tuple | list) else (state,)
-        found = [tuple(part.shape) for part in parts]
+        expected, found = [(self.num_layers, *shape)] * count, [tuple(one.shape) for one in parts]
         if found != expected:
             self._refuse(
                 f"the state must hold tensors of shapes {expected} (layers, batch, …), got {found}"

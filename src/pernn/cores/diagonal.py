@@ -1,7 +1,7 @@
 """Recurrences whose factors do not see the state: s_{t+1} = f_t ⊙ s_t + x_t."""
 
 import math
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -35,8 +35,7 @@ def linear_scan(
     """
     if is_transformed(factors, inputs, initial):
         return _step_by_step(factors, inputs, initial, reverse=reverse)
-    states: Tensor = torch.ops.pernn.linear_scan(factors, inputs, initial, reverse)
-    return states
+    return cast(Tensor, torch.ops.pernn.linear_scan(factors, inputs, initial, reverse))
 
 
 def _step_by_step(factors: Tensor, inputs: Tensor, initial: Tensor, *, reverse: bool) -> Tensor:
@@ -69,10 +68,7 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 
 
 def _differentiate(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    """Go back: g_t = conj(f_t) ⊙ g_{t+1} + what arrives at t.
-
-    It is a scan as well, in the other direction: second derivatives need no more code.
-    """
+    """Go back, by a scan as well: g_t = conj(f_t) ⊙ g_{t+1} + what arrives at t."""
     factors, states = ctx.saved_tensors
     first, rest = (0, slice(1, None)) if ctx.reverse else (-1, slice(None, -1))
     back = linear_scan(factors.conj(), grad[rest], grad[first], reverse=not ctx.reverse)
@@ -114,14 +110,7 @@ class MinGRU(Stacked):
 
     Its output is its state, `(layers, batch, hidden)`.
 
-    Args:
-        input_size: Width of one input vector.
-        hidden_size: Width of one hidden state.
-        num_layers: Number of stacked layers.
-        options: `batch_first`, true by default, `device`, `dtype` and `generator`, as in `S4D`.
-
-    Raises:
-        ConfigError: If a size is not positive, or dropout or a second direction is asked for.
+    Arguments and errors are those of `S4D`, without `state_size` and `method`.
 
     Source: Feng, Tung, Ahmed, Bengio and Hajimirsadeghi (2024), "Were RNNs all we needed?",
     section 3.1.
@@ -135,9 +124,7 @@ class MinGRU(Stacked):
         ((2, 5, 8), (1, 2, 8))
     """
 
-    def make_layer(self, input_size: int) -> Layer:
-        """Make a layer for inputs of a width."""
-        return MinGRULayer(input_size, self.hidden_size)
+    layer_class = MinGRULayer
 
 
 class MinLSTMLayer(MinGRULayer):
@@ -170,9 +157,7 @@ class MinLSTM(Stacked):
         ((2, 5, 8), (1, 2, 8))
     """
 
-    def make_layer(self, input_size: int) -> Layer:
-        """Make a layer for inputs of a width."""
-        return MinLSTMLayer(input_size, self.hidden_size)
+    layer_class = MinLSTMLayer
 
 
 class LRULayer(Layer):
@@ -243,7 +228,7 @@ class LRU(Stacked):
         rest: `batch_first`, true by default, `device`, `dtype` and `generator`, as in `S4D`.
 
     Raises:
-        ConfigError: If a size is not positive, or dropout or a second direction is asked for.
+        ConfigError: As `S4D`.
 
     Source: Orvieto, Smith, Gu, Fernando, Gulcehre, Pascanu and De (2023), "Resurrecting recurrent
     neural networks for long sequences", section 3 and appendix A.
@@ -258,6 +243,8 @@ class LRU(Stacked):
         ((2, 5, 8), (1, 2, 16, 2))
     """
 
+    layer_class = LRULayer
+
     def __init__(
         self,
         input_size: int,
@@ -269,8 +256,5 @@ class LRU(Stacked):
     ) -> None:
         self.state_size = hidden_size if state_size is None else state_size
         self._check_sizes(state_size=self.state_size)
+        self.layer_sizes = (self.state_size,)
         super().__init__(input_size, hidden_size, num_layers, **rest)
-
-    def make_layer(self, input_size: int) -> Layer:
-        """Make a layer for inputs of a width."""
-        return LRULayer(input_size, self.hidden_size, self.state_size)

@@ -142,8 +142,7 @@ class GatedDelta(Stacked):
         rest: `batch_first`, true by default, `device`, `dtype` and `generator`, as in `S4D`.
 
     Raises:
-        ConfigError: If a size is not positive, the heads do not divide the width, or dropout or a
-            second direction is asked for.
+        ConfigError: As `S4D`, or if the heads do not divide the width.
 
     Differs: From the authors' layer in that there is no short convolution before queries, keys and
         values, values are as wide as keys, and all maps have a bias.
@@ -153,6 +152,8 @@ class GatedDelta(Stacked):
         >>> tuple(outputs.shape), tuple(state.shape)
         ((2, 5, 8), (1, 2, 2, 4, 4))
     """
+
+    layer_class = GatedDeltaLayer
 
     def __init__(
         self,
@@ -166,9 +167,5 @@ class GatedDelta(Stacked):
         self._check_sizes(num_heads=num_heads)
         if hidden_size % num_heads:
             self._refuse(f"num_heads must divide hidden_size, got {num_heads} and {hidden_size}")
-        self.num_heads = num_heads
+        self.num_heads, self.layer_sizes = num_heads, (num_heads,)
         super().__init__(input_size, hidden_size, num_layers, **rest)
-
-    def make_layer(self, input_size: int) -> GatedDeltaLayer:
-        """Make a layer for inputs of a width."""
-        return GatedDeltaLayer(input_size, self.hidden_size, self.num_heads)

@@ -57,22 +57,15 @@ class RecurrentCore(Core):
     faster (each core says where). The networks feed inputs that are projected already; those
     always take the kernels where there are any.
 
+    Sizes, `dropout`, `bidirectional` and `proj_size`, which must be off, are those of `Core`, and
+    so are errors.
+
     Args:
-        input_size: Width of one input vector.
-        hidden_size: Width of one hidden state.
-        num_layers: Number of stacked layers.
         bias: Whether the layers have the two bias vectors of PyTorch.
         batch_first: Whether `forward` takes and returns `(batch, time, …)`.
-        dropout: Must be 0.
-        bidirectional: Must be false.
-        proj_size: Must be 0.
         device: Where the weights go once they are drawn.
         dtype: Their type there.
         generator: Source of the initial weights; PyTorch's default generator if absent.
-
-    Raises:
-        ConfigError: If a size is not positive, or dropout, a projection or a second direction is
-            asked for.
     """
 
     num_gates: int
@@ -84,8 +77,8 @@ class RecurrentCore(Core):
     num_states: int = 1
     """Tensors in the state: 1 for a hidden state, 2 with a cell."""
     kernel: str
-    """Name of the compiled kernel that computes the same as `scan`; read from the class itself,
-    since a subclass may compute something else."""
+    """Compiled kernel that computes the same as `scan`; what a class inherits does not count, as a
+    subclass may compute something else."""
 
     def __init__(
         self,
@@ -114,7 +107,9 @@ class RecurrentCore(Core):
                 shapes |= {"bias_ih": [rows], "bias_hh": [rows]}
             for name, shape in shapes.items():
                 self.register_parameter(f"{name}_l{layer}", nn.Parameter(torch.empty(shape)))
-        self._draw(generator, device, dtype)
+        # Drawn before, the weights do not depend on where they go.
+        self.reset_parameters(generator)
+        self.to(device=device, dtype=dtype)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw every parameter from U(−1/√hidden_size, 1/√hidden_size), as PyTorch does."""
@@ -192,7 +187,7 @@ class RecurrentCore(Core):
             zeros = inputs.new_zeros((self.num_layers, cast(int, batch), self.hidden_size))
             state = (zeros,) * self.num_states
         else:
-            state = self._checked_state(hx, batch)
+            state = self._check_state(hx, self.num_states, batch, self.hidden_size)
         weights = [weight for weights in self.all_weights for weight in weights]
         is_batched = torch._C._functorch.is_batchedtensor
         if not torch.compiler.is_compiling() and any(map(is_batched, (inputs, *weights))):
@@ -230,8 +225,9 @@ class RecurrentCore(Core):
                 f"torch.func does not reach into the recurrence of {type(self).__name__}: use "
                 "torch.autograd, core.to_torch(), or pernn.analysis for Jacobians"
             )
-        finals = []
-        states = None if state is None else self._checked_state(state, inputs.batch)
+        finals, states = [], None
+        if state is not None:
+            states = self._check_state(state, self.num_states, inputs.batch, self.hidden_size)
         for layer in range(self.num_layers):
             initial = None if states is None else tuple(part[layer] for part in states)
             outputs, final = self._run_layer(layer, inputs, initial, counts[layer])
@@ -275,12 +271,6 @@ class RecurrentCore(Core):
         """Return the bias inside the recurrent product, or `None`."""
         return None
 
-    def _checked_state(
-        self, state: "Tensor | tuple[Tensor, ...] | list[Tensor]", batch: Size
-    ) -> tuple[Tensor, ...]:
-        expected = [(self.num_layers, batch, self.hidden_size)] * self.num_states
-        return self._check_state(state, expected)
-
     def factors(
         self,
         layer: int,
@@ -290,8 +280,7 @@ class RecurrentCore(Core):
     ) -> LayerFactors:
         """Return one layer's factors of the Jacobian, of the steps after `source`.
 
-        A core without them has its Jacobian from autograd. A subclass may compute something else:
-        the class itself must have this method.
+        A core whose class itself does not have this method has its Jacobian from autograd.
 
         Args:
             layer: Which layer.

@@ -11,7 +11,7 @@ state space models": S4D-Lin, zero-order hold, B = 1.
 
 import math
 from contextlib import nullcontext
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 import torch
 from jaxtyping import Complex, Float, Int
@@ -90,7 +90,9 @@ class S4D(Core):
         self.input = Linear(input_size, hidden_size, draw=False)
         layers = (S4DLayer(hidden_size, state_size) for _ in range(num_layers))
         self.layers: Any = nn.ModuleList(layers)
-        self._draw(generator, device, dtype)
+        # Drawn before, the weights do not depend on where they go.
+        self.reset_parameters(generator)
+        self.to(device=device, dtype=dtype)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw the projection as `torch.nn.Linear` does, and every layer."""
@@ -111,15 +113,15 @@ class S4D(Core):
     ) -> "tuple[Float[Tensor, 'batch scored hidden'], Any]":
         """Run all layers over time, as `Core.recur`.
 
-        The state holds the complex states x as pairs of real and imaginary part, `(layers, batch,
-        hidden, mode, 2)`. It costs extra at the end: with `num_outputs` it is `None`.
+        The state is complex, `(layers, batch, hidden, mode, 2)` as pairs of real and imaginary
+        part. It costs extra at the end: with `num_outputs` it is `None`.
         """
         values = gates.gates() if isinstance(gates, Projected) else gates.transpose(0, 1)
         num_steps, batch = values.shape[:2]
         counts = self._count_outputs(num_steps, num_outputs)
-        expected = (self.num_layers, batch, self.hidden_size, self.state_size // 2, 2)
         if state is not None:
-            (state,) = self._check_state(state, [expected])
+            shape = batch, self.hidden_size, self.state_size // 2, 2
+            (state,) = self._check_state(state, 1, *shape)
         method, finals, wants_state = self._choose(num_steps), [], num_outputs is None
         for index, layer in enumerate(self.layers):
             before = None if state is None else state[index]
@@ -143,11 +145,7 @@ class S4D(Core):
 
 
 class S4DLayer(nn.Module):
-    """One state-space layer, from vectors to vectors of equal width.
-
-    All parameters are real: checkpoints hold no complex numbers, and `double()` leaves complex
-    tensors alone.
-    """
+    """One state-space layer, all its parameters real: `double()` leaves complex ones alone."""
 
     def __init__(self, hidden_size: int, state_size: int) -> None:
         super().__init__()
@@ -360,8 +358,7 @@ class StateSpaceJacobian:
 
     def expand(self, rows: Float[Tensor, "batch rows width"]) -> Float[Tensor, "batch rows state"]:
         """Return the derivatives by every mode's real and imaginary part."""
-        expanded: Tensor = (rows.unsqueeze(3) * self._directions).flatten(2)
-        return expanded
+        return cast(Tensor, (rows.unsqueeze(3) * self._directions).flatten(2))
 
     @staticmethod
     def footprint(core: Any, gates: Float[Tensor, "batch time hidden"], _: int) -> tuple[int, int]:

@@ -1,7 +1,7 @@
 """Compiled kernels of Elman, GRU and LSTM, and when they run."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -237,5 +237,4 @@ def _interleave(panels: Tensor) -> Tensor:
     """Pack rows as the products take them: bfloat16 two by two."""
     if panels.dtype != torch.bfloat16:
         return panels.contiguous()
-    pairs: Tensor = panels.unflatten(1, (-1, 2)).transpose(2, 3)
-    return pairs.contiguous()
+    return cast(Tensor, panels.unflatten(1, (-1, 2)).transpose(2, 3).contiguous())

@@ -1,5 +1,6 @@
 """Stacks of layers that are modules: their state and step form."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -35,6 +36,10 @@ class Stacked(Core):
     The arguments are those of `MinGRU`.
     """
 
+    layer_class: Callable[..., Layer]
+    """Takes the width of its inputs, `hidden_size`, and what is in `layer_sizes`."""
+    layer_sizes: tuple[int, ...] = ()
+
     def __init__(
         self,
         input_size: int,
@@ -49,13 +54,12 @@ class Stacked(Core):
     ) -> None:
         super().__init__(input_size, hidden_size, num_layers, batch_first=batch_first, **options)
         widths = [input_size, *[hidden_size] * (num_layers - 1)]
-        self.layers: Any = nn.ModuleList(map(self.make_layer, widths))
+        sizes = hidden_size, *self.layer_sizes
+        self.layers: Any = nn.ModuleList(self.layer_class(width, *sizes) for width in widths)
         self.gate_size = self.input_map().out_features
-        self._draw(generator, device, dtype)
-
-    def make_layer(self, input_size: int) -> Layer:
-        """Make a layer for inputs of a width."""
-        raise NotImplementedError(f"{type(self).__name__} needs a method make_layer")
+        # Drawn before, the weights do not depend on where they go.
+        self.reset_parameters(generator)
+        self.to(device=device, dtype=dtype)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw every layer.
@@ -80,12 +84,11 @@ class Stacked(Core):
         values = gates.gates() if isinstance(gates, Projected) else gates.transpose(0, 1)
         num_steps, batch = values.shape[:2]
         counts, finals = self._count_outputs(num_steps, num_outputs), []
-        expected = (self.num_layers, batch, *self.layers[0].state_shape)
-        dtype = self.layers[0].enter.weight.dtype
+        shape, dtype = (batch, *self.layers[0].state_shape), self.layers[0].enter.weight.dtype
         if state is None:
-            state = values.new_zeros(expected, dtype=dtype)
+            state = values.new_zeros((self.num_layers, *shape), dtype=dtype)
         else:
-            (state,) = self._check_state(state, [expected])
+            (state,) = self._check_state(state, 1, *shape)
         for index, layer in enumerate(self.layers):
             gates = layer.enter(values) if index else values
             values, final = layer(gates.to(dtype), state[index].to(dtype), counts[index])

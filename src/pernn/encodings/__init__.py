@@ -11,7 +11,6 @@ if TYPE_CHECKING:
         NoEncoding as NoEncoding,
         RepeatedEmbedding as RepeatedEmbedding,
         check_offset as check_offset,
-        refuse_trace as refuse_trace,
     )
     from .oscillators import oscillator_problem as oscillator_problem
     from .sinusoidal import Sinusoidal as Sinusoidal

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pernn.errors import ConfigError
+from pernn.kernels import refuse_trace
 
 
 class Encoding(nn.Module, ABC):
@@ -175,13 +176,12 @@ class Encoding(nn.Module, ABC):
             positions = positions.minimum(ends.unsqueeze(1))
         if not positions.numel():
             return self._scaled(0, 0).new_empty(*positions.shape, self.size)
-        first, end = map(int, positions.aminmax())
-        if end - first > positions.numel():  # sequences far apart: a table for each
-            alone = positions.unsqueeze(1).unbind(0)
-            return torch.cat([self._at(one, *map(int, one.aminmax())) for one in alone])
-        return self._at(positions, first, end)
+        return self._at(positions)
 
-    def _at(self, positions: Tensor, first: int, last: int) -> Float[Tensor, "batch time size"]:
+    def _at(self, positions: Tensor) -> Float[Tensor, "batch time size"]:
+        first, last = map(int, positions.aminmax())
+        if last - first > positions.numel():  # sequences far apart: a table for each
+            return torch.cat([self._at(one) for one in positions.unsqueeze(1)])
         table = self._scaled(first, last + 1)
         return F.embedding((positions - first).to(table.device), table)
 
@@ -232,15 +232,6 @@ def check_offset(position_offset: Any) -> int:
             f"position_offset is invalid: expected an integer of at least 0, got {position_offset}"
         )
     return int(position_offset)
-
-
-def refuse_trace() -> None:
-    """Refuse `torch.jit.trace`, which would silently fix the number of steps."""
-    if torch._C._get_tracing_state() is not None:
-        raise ConfigError(
-            "torch.jit.trace cannot follow encodings and networks of pernn: "
-            "use torch.export.export, which takes dynamic_shapes"
-        )
 
 
 class Constant(Computed):

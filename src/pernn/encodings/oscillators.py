@@ -10,10 +10,7 @@ def oscillator_problem(
     phases: Sequence[float] | None,
     base: float | None,
 ) -> str:
-    """Return the problem of given oscillators, or an empty string.
-
-    A size of `None` is not compared.
-    """
+    """Return the problem of oscillators (of any size if `None`), or nothing."""
     for name, values in (("frequencies", frequencies), ("phases", phases)):
         if values is None:
             continue

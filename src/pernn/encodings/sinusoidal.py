@@ -92,10 +92,7 @@ class Sinusoidal(Computed):
         return table[:num_steps]
 
     def between(self, first: int, end: int) -> Float[Tensor, "time size"]:
-        """Return the encodings of steps first … end − 1.
-
-        Those before are not computed if they are many.
-        """
+        """Return the encodings of steps first … end − 1, of many no others."""
         if end > LONGEST_TABLE and first:
             return self._compute(first, end)
         return super().between(first, end)

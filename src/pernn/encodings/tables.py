@@ -14,6 +14,8 @@ from .encoding import Encoding
 
 class _Table(Encoding):
     weight: Tensor
+    is_unit = False
+    """Whether rows are drawn on the unit sphere."""
 
     def vectors(self, num_steps: int) -> Float[Tensor, "time size"]:
         """Return the first rows of the table."""
@@ -27,10 +29,8 @@ class _Table(Encoding):
     @torch.no_grad()
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw the table."""
-        self.weight.copy_(self._drawn(generator))
-
-    def _drawn(self, generator: torch.Generator | None) -> Tensor:
-        return torch.randn(self.weight.shape, generator=generator)
+        drawn = torch.randn(self.weight.shape, generator=generator)
+        self.weight.copy_(F.normalize(drawn, dim=1) if self.is_unit else drawn)
 
 
 class Learned(_Table):
@@ -81,6 +81,8 @@ class Random(_Table):
     Source: Morita (2024), appendix C.
     """
 
+    is_unit = True
+
     def __init__(
         self,
         size: int,
@@ -93,6 +95,3 @@ class Random(_Table):
         super().__init__(size, combine=combine, masked=masked)
         self.register_buffer("weight", torch.empty(num_positions, size))
         self.reset_parameters(generator)
-
-    def _drawn(self, generator: torch.Generator | None) -> Tensor:
-        return F.normalize(super()._drawn(generator), dim=1)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         library_products as library_products,
         linear as linear,
         product as product,
+        refuse_trace as refuse_trace,
         rounded as rounded,
         rounding_products as rounding_products,
         rounds_products as rounds_products,

@@ -16,6 +16,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
+from pernn.errors import ConfigError
+
 from .loading import Kernels, find_kernels
 
 LEAST = {3: 128, 1: 64}
@@ -82,23 +84,20 @@ def _exchange(wanted: Sequence[_Setting]) -> list[_Setting]:
 
 
 def autocast_dtype(device: str) -> torch.dtype | None:
-    """Return the type to which autocast rounds, or `None`.
-
-    Asking PyTorch fails where there is no autocast at all, as on `meta`.
-    """
+    """Return the type to which autocast rounds, or `None`, as on `meta`."""
+    # Asking PyTorch fails where there is no autocast at all.
     available = torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
     return torch.get_autocast_dtype(device) if available else None
 
 
 def without_autocast(device: str) -> AbstractContextManager[Any]:
     """Make a context without autocast, on devices that have none, too."""
-    return (
-        nullcontext() if autocast_dtype(device) is None else torch.autocast(device, enabled=False)
-    )
+    dtype = autocast_dtype(device)
+    return nullcontext() if dtype is None else torch.autocast(device, enabled=False)
 
 
 def rounds_products(device: torch.device) -> bool:
-    """Return whether float32 products round their factors to bfloat16 here and now.
+    """Return whether float32 products round to bfloat16 here and now.
 
     On the CPU that is `rounding_products` or autocast; elsewhere it is autocast.
     """
@@ -113,6 +112,15 @@ def is_transformed(*tensors: Tensor) -> bool:
     return not torch.compiler.is_compiling() and any(
         map(torch._C._functorch.is_functorch_wrapped_tensor, tensors)
     )
+
+
+def refuse_trace(what: str = "encodings and networks of pernn") -> None:
+    """Refuse `torch.jit.trace`, which would silently fix the number of steps."""
+    if torch._C._get_tracing_state() is not None:
+        raise ConfigError(
+            f"torch.jit.trace cannot follow {what}: use torch.export.export, which takes "
+            "dynamic_shapes"
+        )
 
 
 def rounded(values: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:

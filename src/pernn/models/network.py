@@ -10,8 +10,9 @@ from torch import Tensor, nn
 
 from pernn import cores, encodings
 from pernn.cores import Adapted, Core, Linear, Projected, Recurrence, map_state
-from pernn.encodings import Encoding, check_offset, refuse_trace
+from pernn.encodings import Encoding, check_offset
 from pernn.errors import ConfigError
+from pernn.kernels import refuse_trace
 
 from .layer import check_position
 
@@ -219,7 +220,6 @@ class EncodedNetwork(nn.Module, ABC):
         """Return the core's projected inputs of all steps, both phases."""
         return self.prepare(tokens, num_queries).gates().transpose(0, 1)
 
-    @abstractmethod
     def prepare(
         self,
         tokens: Tensor,
@@ -228,6 +228,15 @@ class EncodedNetwork(nn.Module, ABC):
         position_offset: int = 0,
     ) -> Projected:
         """Return the core's projected inputs by parts, as `forward`."""
+        batch, input_time = tokens.shape[:2]
+        rows, shown, query_row = self.embed(tokens, num_queries)
+        encodings = self.project_encoding(input_time + num_queries, num_queries, position_offset)
+        table = self.core.project(rows)
+        return Projected(table, batch, input_time, num_queries, shown, query_row, encodings)
+
+    @abstractmethod
+    def embed(self, tokens: Tensor, num_queries: int) -> tuple[Tensor, Tensor | None, int]:
+        """Return rows, which are the tokens', and which is the query's."""
 
     def project_encoding(
         self, num_steps: int, num_queries: int, position_offset: int = 0

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.modules.module import _has_any_global_hook
 
-from pernn.cores import Linear, Projected, RecurrentCore
+from pernn.cores import Linear, RecurrentCore
 from pernn.errors import ConfigError
 from pernn.kernels import MAX_HIDDEN, UsualNetwork
 
@@ -76,33 +76,23 @@ class PositionEncodedRNN(EncodedNetwork):
         """Draw every row from N(0, 1)."""
         nn.init.normal_(self.embedding.weight, generator=generator)
 
-    def prepare(
-        self,
-        tokens: Tensor,
-        num_queries: int = 0,
-        num_scored: int | None = None,
-        position_offset: int = 0,
-    ) -> Projected:
-        """Project the embedding's rows once, or the tokens if fewer."""
+    def embed(self, tokens: Tensor, num_queries: int) -> tuple[Tensor, Tensor | None, int]:
+        """Return the embedding's rows, or the tokens' vectors if fewer."""
         if num_queries and not self.num_extra_rows:
             raise ConfigError(
                 f"{num_queries} queries, but the embedding has no query row: build the network "
                 "with num_extra_rows=1"
             )
-        batch, input_time = tokens.shape
         # Without queries any row does: it is shown at no step.
         query_row = self.vocab_size if num_queries else 0
-        shown: Tensor | None = tokens.t()
         rows = self.repeat(self.embedding.weight) if _is_usual(self.embedding) else None
         # A program that is compiled or exported has one way for any number of tokens.
         compiles = torch.compiler.is_compiling()
-        if rows is None or (not compiles and len(rows) > tokens.numel()):
-            ids = F.pad(tokens.t().flatten(), (0, int(num_queries > 0)), value=query_row)
-            rows = self.repeat(self.embedding(ids)) if rows is None else F.embedding(ids, rows)
-            shown, query_row = None, len(ids) - 1 if num_queries else 0
-        encodings = self.project_encoding(input_time + num_queries, num_queries, position_offset)
-        table = self.core.project(rows)
-        return Projected(table, batch, input_time, num_queries, shown, query_row, encodings)
+        if rows is not None and (compiles or len(rows) <= tokens.numel()):
+            return rows, tokens.t(), query_row
+        ids = F.pad(tokens.t().flatten(), (0, int(num_queries > 0)), value=query_row)
+        rows = self.repeat(self.embedding(ids)) if rows is None else F.embedding(ids, rows)
+        return rows, None, len(ids) - 1 if num_queries else 0
 
     @torch.no_grad()
     def generate(

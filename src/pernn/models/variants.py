@@ -45,20 +45,13 @@ class VectorRNN(EncodedNetwork):
         """Draw the first map's weights and biases as `torch.nn.Linear` does."""
         self.embedding.reset_parameters(generator)
 
-    def prepare(
-        self,
-        tokens: Float[Tensor, "batch input_time vocab"],
-        num_queries: int = 0,
-        num_scored: int | None = None,
-        position_offset: int = 0,
-    ) -> Projected:
-        """Project every vector, and the query: the map of the zero vector."""
-        batch, input_time = tokens.shape[:2]
+    def embed(
+        self, tokens: Float[Tensor, "batch input_time vocab"], num_queries: int
+    ) -> tuple[Tensor, None, int]:
+        """Map every vector, and the query: the map of the zero vector."""
         vectors = self.embedding(tokens.transpose(0, 1).flatten(0, 1))
-        rows = self.repeat(torch.cat([vectors, self.embedding.bias.unsqueeze(0)]))
-        encodings = self.project_encoding(input_time + num_queries, num_queries, position_offset)
-        table, query_row = self.core.project(rows), len(rows) - 1
-        return Projected(table, batch, input_time, num_queries, None, query_row, encodings)
+        rows = torch.cat([vectors, self.embedding.bias.unsqueeze(0)])
+        return self.repeat(rows), None, len(vectors)
 
     def check_inputs(self, tokens: Tensor) -> None:
         """Refuse what is not vectors of this network."""
@@ -119,26 +112,11 @@ class AutoregressiveRNN(PositionEncodedRNN):
     A learnable vector is concatenated to the input of every step, one in the input phase, another
     in the output phase, which is the last `num_scored` steps. Row K of the embedding, DUMMY, is
     the token of the first output step. `forward` is given the outputs (teacher forcing); `decode`
-    finds them.
+    finds them. The other arguments are those of `PositionEncodedRNN`.
 
     Args:
-        vocab_size: Number of token ids, K.
-        core: Module that recurs, its class or kind;
-            or `torch.nn.GRU` and the like, for which ours of the same function stands in.
-        encoding: Module that gives the encodings, or the kind of one.
-        embedding_size: Width of a token's vector; as wide as the state if absent.
         phase_size: Width of the two phases' vectors; `embedding_size` if absent.
-        hidden_size: Width of the state of a core that is made here; 512 if absent.
-        num_layers: Layers of a core that is made here; 1 if absent.
-        num_positions: Longest sequence, both phases, for an encoding given by kind; 1,024 if
-            absent.
         num_extra_rows: Rows of the embedding after those of the ids, DUMMY's first.
-        device: Where the network goes once its weights are drawn.
-        dtype: Its type there.
-        generator: Source of the initial weights of what is made here.
-
-    Raises:
-        ConfigError: As `PositionEncodedRNN`.
 
     Examples:
         >>> model = AutoregressiveRNN(10, "lstm", "none", embedding_size=8, hidden_size=8)
