@@ -69,10 +69,8 @@ def closed(core: RecurrentCore, gates: Tensor, budget: int = 2**29) -> float:
 
 
 VARIANTS: dict[str, Callable[[RecurrentCore, Tensor], float]] = {
-    "closed": closed,
-    "closed, 2 GiB": partial(closed, budget=2**31),
-    "textbook": textbook,
-}
+    "closed": closed, "closed, 2 GiB": partial(closed, budget=2**31), "textbook": textbook,
+}  # fmt: skip
 
 
 def measure(

@@ -46,7 +46,6 @@ SPECS = [
     RunSpec().override({"analysis": {}, "training.keep_interval": 100_000}),
 ]
 
-
 Check = Callable[[random.Random], bool]
 """Loads one input and raises nothing but errors of pernn; whether it loaded."""
 
@@ -112,9 +111,9 @@ class Loaders:
             arrays = {"model.w": np.arange(6.0).reshape(2, 3), "sums": np.zeros(3)}
             self.checkpoint = Checkpoint(7, arrays, self.run.metrics_so_far())
             self.run.checkpoints.save(self.checkpoint)
-            table = {"update": [1, 2], "loss": [0.5, 0.25]}
+            tables = {"by_update": {"update": [1, 2], "loss": [0.5, 0.25]}}
             result = {"fingerprint": self.run.fingerprint, "metrics": {"loss": 0.5}}
-            self.run.write_result({**result, "num_parameters": 3, "tables": {"by_update": table}})
+            self.run.write_result({**result, "num_parameters": 3, "tables": tables})
         save_sweep(directory, Sweep("a-demo", "a", "demo", {"seed": 1}, [self.run.fingerprint]))
         folder = self.run.path / "checkpoints" / "update-000000007"
         names = "spec.json", "result.json", "environment.json", "metrics.jsonl", "journal.jsonl"
@@ -126,15 +125,11 @@ class Loaders:
     def shares(self) -> dict[str, tuple[Check, float]]:
         """Name the loaders with their shares of the inputs."""
         return {
-            "spec_toml": (self.toml, 0.2),
-            "spec_json": (self.json, 0.2),
-            "override": (self.override, 0.15),
-            "grid": (self.grid, 0.01),
-            "checkpoint": (self.folder, 0.14),
-            "run_directory": (self.readers, 0.12),
-            "sweep": (self.sweep, 0.08),
-            "event": (self.event, 0.1),
-        }
+            "spec_toml": (self.toml, 0.2), "spec_json": (self.json, 0.2),
+            "override": (self.override, 0.15), "grid": (self.grid, 0.01),
+            "checkpoint": (self.folder, 0.14), "run_directory": (self.readers, 0.12),
+            "sweep": (self.sweep, 0.08), "event": (self.event, 0.1),
+        }  # fmt: skip
 
     def _read_spec(self, name: str, content: bytes, chance: random.Random) -> bool:
         path = self.directory / name
@@ -154,9 +149,11 @@ class Loaders:
 
     def _assignment(self, spec: RunSpec, chance: random.Random) -> str:
         path, value = chance.choice(list(flatten(spec.dump()).items()))
-        words = [json.dumps(value), "gru", "none", "s4d", "64", *map(_word, EXTREMES)]
-        text = f"{path}={chance.choice(words)}"
-        return text if chance.random() < 0.7 else _word(mutate(text.encode(), chance))
+        extremes = [one.decode(errors="replace") for one in EXTREMES]
+        text = f"{path}={chance.choice([json.dumps(value), 'gru', 'none', 's4d', '64', *extremes])}"
+        if chance.random() < 0.7:
+            return text
+        return mutate(text.encode(), chance).decode(errors="replace")
 
     def override(self, chance: random.Random) -> bool:
         """Parse assignments and override a spec with them."""
@@ -229,10 +226,6 @@ class Loaders:
         return found is not None
 
 
-def _word(content: bytes) -> str:
-    return content.decode(errors="replace")
-
-
 WORDS = st.sampled_from(["kind", "task", "core", "gru", "seed", "vocab_size", "training"])
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text() | WORDS,
@@ -249,13 +242,9 @@ def made_up(num_inputs: int) -> Counter[str]:
     count: Counter[str] = Counter()
 
     @settings(
-        max_examples=num_inputs,
-        database=None,
-        deadline=None,
-        derandomize=True,
-        phases=[Phase.generate, Phase.shrink],
-        suppress_health_check=list(HealthCheck),
-    )
+        max_examples=num_inputs, database=None, deadline=None, derandomize=True,
+        phases=[Phase.generate, Phase.shrink], suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
     @given(st.sampled_from(SPECS), st.sampled_from([*paths, *parents]) | st.text(), VALUES)
     def check(spec: RunSpec, path: str, value: Any) -> None:
         count["inputs"] += 1
