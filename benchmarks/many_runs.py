@@ -1,9 +1,8 @@
 """The store at 20,000 finished trials: CPU seconds and megabytes that each verb takes.
 
-The run directories are made up but of the real form: the specs are those of an experiment's
-published grid with as many seeds as are needed, the files are written by the store itself. Each
-verb is a process of its own, measured whole, interpreter's start included. Seconds are those of the
-processor: they hold on a busy machine, too.
+The runs are made up: an experiment's grid with as many seeds as are needed, written by the store.
+Each verb is a process of its own, measured whole. Seconds are those of the processor: they hold on
+a busy machine, too.
 
     python benchmarks/many_runs.py [--runs 20000] [--lines 40] [--sweeps 1] [--keep FOLDER]
 

@@ -5,10 +5,9 @@
 
 Ours is one compiled call where that is possible; `autograd` goes through PyTorch. The script (b)
 concatenates embedding and encoding, runs PyTorch's layer (S4D: by Fourier transforms) in float32,
-computes logits of the scored steps only and never waits for the device.
-Prints Markdown: medians of the rounds, and the median over the rounds of the script's time over
-ours. One thread is timed by its own processor time, so that other work on the machine disturbs
-little; more are timed by the clock. `--classes` measures on imitated processors (`processors.py`).
+computes logits of the scored steps only and never waits for the device. Printed are medians of the
+rounds, also of the script's time / ours. One thread is timed by its own processor time, so that
+other work disturbs little. `--classes` measures on imitated processors (`processors.py`).
 """
 
 import argparse
@@ -55,9 +54,7 @@ BLOCK_SECONDS = 0.2
 
 def script_layer(core: Core) -> nn.Module:
     """Return PyTorch's layer of the same function, or a copy; S4D by Fourier transforms."""
-    if isinstance(core, RecurrentCore):
-        return core.to_torch()
-    layer = deepcopy(core)
+    layer = core.to_torch() if isinstance(core, RecurrentCore) else deepcopy(core)
     if isinstance(layer, S4D):
         layer.method = "fft"
     return layer

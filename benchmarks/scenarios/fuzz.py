@@ -1,7 +1,6 @@
 """Mutated and made-up input for every loader: nothing but errors of pernn comes out.
 
-What loads must dump and load back equal; a message is one line. Inputs are drawn from a seeded
-generator and from hypothesis, which makes values of any shape and makes a failing one small.
+What loads must dump and load back equal; a message is one line. Inputs are seeded.
 """
 
 import json
@@ -117,7 +116,7 @@ class Loaders:
         save_sweep(directory, Sweep("a-demo", "a", "demo", {"seed": 1}, [self.run.fingerprint]))
         folder = self.run.path / "checkpoints" / "update-000000007"
         names = "spec.json", "result.json", "environment.json", "metrics.jsonl", "journal.jsonl"
-        self.files = {self.run.path / name: (self.run.path / name).read_bytes() for name in names}
+        self.files = {(path := self.run.path / name): path.read_bytes() for name in names}
         self.parts = {path: path.read_bytes() for path in sorted(folder.iterdir())}
         self.manifest = directory / "sweeps" / "a-demo" / "sweep.json"
         self.listed = self.manifest.read_bytes()
@@ -157,8 +156,8 @@ class Loaders:
 
     def override(self, chance: random.Random) -> bool:
         """Parse assignments and override a spec with them."""
-        spec = chance.choice(SPECS)
-        texts = [self._assignment(spec, chance) for _ in range(chance.choice([1, 1, 2]))]
+        spec, number = chance.choice(SPECS), chance.choice([1, 1, 2])
+        texts = [self._assignment(spec, chance) for _ in range(number)]
         return loads_back(spec.override(dict(parse_assignment(text) for text in texts)))
 
     def grid(self, chance: random.Random) -> bool:
@@ -170,8 +169,7 @@ class Loaders:
     def folder(self, chance: random.Random) -> bool:
         """Load a checkpoint of which a part was mutated."""
         path = chance.choice(list(self.parts))
-        content = mutate(self.parts[path], chance)
-        path.write_bytes(content)
+        path.write_bytes(mutate(self.parts[path], chance))
         try:
             if chance.random() < 0.1:
                 found, said = self.run.checkpoints.load_latest()
@@ -190,23 +188,18 @@ class Loaders:
 
     def readers(self, chance: random.Random) -> bool:
         """Read a run directory of which a file was mutated."""
-        path = chance.choice(list(self.files))
+        path, run = chance.choice(list(self.files)), self.run
         path.write_bytes(mutate(self.files[path], chance))
-        run = self.run
         try:
-            found = [
-                loads(read)
-                for read in (
-                    run.read_spec, run.read_result, run.read_environment, run.read_metrics,
-                    run.read_journal, lambda: read_trial(self.directory, run.fingerprint),
-                    lambda: read_status(self.directory, run.fingerprint),
-                    lambda: run.restore_metrics(self.checkpoint.state),
-                )
-            ]  # fmt: skip
+            return all([*map(loads, (
+                run.read_spec, run.read_result, run.read_environment, run.read_metrics,
+                run.read_journal, lambda: read_trial(self.directory, run.fingerprint),
+                lambda: read_status(self.directory, run.fingerprint),
+                lambda: run.restore_metrics(self.checkpoint.state),
+            ))])  # fmt: skip
         finally:
             for place, content in self.files.items():
                 place.write_bytes(content)
-        return all(found)
 
     def sweep(self, chance: random.Random) -> bool:
         """Read a mutated list of runs."""
@@ -258,8 +251,7 @@ def fuzz(
     directory: Path, *, num_inputs: int = 100_000, seconds: float = 1800.0, seed: int = 1
 ) -> Counts:
     """Feed every loader; counts of inputs, and of those that loaded, per loader."""
-    begun, found = time.monotonic(), dict[str, int]()
-    slowest = 0.0
+    begun, slowest, found = time.monotonic(), 0.0, dict[str, int]()
     for name, (check, share) in Loaders(directory).shares().items():
         chance = random.Random(f"{seed} {name}")
         found |= {name: int(num_inputs * share) + 1, f"{name}_loaded": 0}

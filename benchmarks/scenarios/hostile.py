@@ -174,22 +174,12 @@ def _hostile_reasons(root: Path, sweep: str) -> Counts:
     return {"num_shown": 2}
 
 
-class Bomb:
-    """Runs a command when it is unpickled."""
-
-    def __init__(self, mark: Path) -> None:
-        self.mark = mark
-
-    def __reduce__(self) -> tuple[object, tuple[str]]:
-        """Tell pickle to run a command."""
-        return os.system, (f"touch {self.mark}",)
-
-
 def pickles(directory: Path) -> Counts:
     """Put a pickle in the place of each file of a run, its checksum mended, and go on."""
     source, sweep = undisturbed(directory)
     mark = directory / "exploded"
-    content = pickle.dumps(Bomb(mark))
+    # As written by an object whose `__reduce__` returns (os.system, ("touch …",)).
+    content = f"cos\nsystem\n(V touch {mark}\ntR.".encode()
     pickle.loads(content)  # noqa: S301 to see that it would explode
     require(mark.exists(), "the bomb is a dud")
     mark.unlink()

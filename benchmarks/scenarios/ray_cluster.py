@@ -23,7 +23,7 @@ from pernn.lab.runs import RunSpec
 from pernn.lab.store import RunDirectory
 
 from .commands import Counts
-from .trials import children, compare, run_of, send
+from .trials import compare, pgrep, run_of, send
 
 START_SECONDS = 240.0
 """Within which a node serves, on a machine however busy."""
@@ -62,8 +62,8 @@ class RayNodes:
 
     def workers(self, node: int) -> list[int]:
         """Return the processes of a node that carry out tasks at this moment."""
-        own = descendants(self.nodes[node].pid)
-        return [pid for pid in own if title(pid).startswith("ray::task")]
+        tasks = pgrep("--full", "^ray::task")
+        return [pid for pid in descendants(self.nodes[node].pid) if pid in tasks]
 
     def kill(self, node: int) -> None:
         """Kill a node at once: its raylet, its workers, all that belongs to it."""
@@ -74,16 +74,8 @@ class RayNodes:
 
 def descendants(process: int) -> list[int]:
     """Return a process's children, their children and so on."""
-    found = children(process)
+    found = pgrep("--parent", process)
     return found + [below for child in found for below in descendants(child)]
-
-
-def title(process: int) -> str:
-    """Return what a process calls itself; nothing if it is gone."""
-    try:
-        return Path(f"/proc/{process}/cmdline").read_bytes().replace(b"\0", b" ").decode()
-    except OSError:
-        return ""
 
 
 @contextmanager

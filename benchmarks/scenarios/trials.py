@@ -64,17 +64,17 @@ class Driver:
 
     def workers(self) -> list[int]:
         """Return the process ids of its workers."""
-        return children(self.process.pid)
+        return pgrep("--parent", self.process.pid)
 
     def finish(self) -> None:
         """Wait until all trials are done."""
         assert self.process.wait(timeout=PATIENCE) == 0, self.said.parent / "drivers.log"
 
 
-def children(process: int) -> list[int]:
-    """Return the process ids of a process's children."""
-    words = ["pgrep", "--parent", str(process)]
-    found = subprocess.run(words, capture_output=True, text=True, check=False)
+def pgrep(*words: object) -> list[int]:
+    """Return the process ids that `pgrep` finds."""
+    command = ["pgrep", *map(str, words)]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
     return [int(word) for word in found.stdout.split()]
 
 
