@@ -62,8 +62,8 @@ class RayNodes:
 
     def workers(self, node: int) -> list[int]:
         """Return the processes of a node that carry out tasks at this moment."""
-        tasks = pgrep("--full", "^ray::task")
-        return [pid for pid in descendants(self.nodes[node].pid) if pid in tasks]
+        own = descendants(self.nodes[node].pid)
+        return [pid for pid in own if title(pid).startswith("ray::task")]
 
     def kill(self, node: int) -> None:
         """Kill a node at once: its raylet, its workers, all that belongs to it."""
@@ -76,6 +76,14 @@ def descendants(process: int) -> list[int]:
     """Return a process's children, their children and so on."""
     found = pgrep("--parent", process)
     return found + [below for child in found for below in descendants(child)]
+
+
+def title(process: int) -> str:
+    """Return what a process calls itself; nothing if it is gone."""
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except OSError:
+        return ""
 
 
 @contextmanager
@@ -163,9 +171,8 @@ class _Killer:
         self.begun.add(event.run)
         # A worker may end between two looks.
         busy = {node: found for node in (1, 2) if (found := self.nodes.workers(node))}
-        running = [RunDirectory(self.results, run) for run in self.begun - set(self.ends)]
-        can_go_on = all(any(run.checkpoints.updates()) for run in running)
-        if not busy or not running or not can_go_on:
+        running = self.begun - set(self.ends)
+        if not busy or not running or not all(map(self._can_go_on, running)):
             return
         if not self.num_workers and len(self.ends) >= self.worker_after:
             os.kill(next(iter(busy.values()))[0], signal.SIGKILL)
@@ -173,3 +180,7 @@ class _Killer:
         elif not self.num_nodes and len(self.ends) >= self.node_after:
             self.nodes.kill(max(busy))
             self.num_nodes += 1
+
+    def _can_go_on(self, run: str) -> bool:
+        checkpoints = RunDirectory(self.results, run).path.glob("checkpoints/update-*")
+        return any(int(one.name.removeprefix("update-")) for one in checkpoints)
