@@ -17,13 +17,12 @@ from typing import Any
 
 import torch
 from gradient_stability import measure
-from processors import train
+from processors import losses
 from turns import print_table
 from updates import make_spec, measure_one
 
 from pernn.kernels import without_kernels
-from pernn.lab.runs import RunSpec, build
-from pernn.lab.training import Precision, TrainState, computing, evaluate
+from pernn.lab.training import Precision
 
 CORES = ("lstm", "gru", "elman", "s4d")
 ENCODINGS = ("sinusoidal", "none", "learned", "random", "repeated_embedding")
@@ -60,20 +59,6 @@ def compare_with_cpu(device: torch.device, core: str, encoding: str, precision: 
     assert len(found) == NUM_UPDATES + 1
     assert difference <= TOLERANCE[precision], (difference, found, expected)
     return {"largest difference": difference, "tolerance": TOLERANCE[precision]}
-
-
-def losses(spec: RunSpec, device: torch.device) -> list[float]:
-    """Return the loss of each update and of the evaluation."""
-    precision, half = spec.training.precision, NUM_UPDATES // 2
-    with computing(precision, device):
-        trial, again = build(spec, device), build(spec, device)
-        state = TrainState.fresh(trial.model, trial.preset)
-        found = train(spec, trial, state, device, half)
-        resumed = TrainState.fresh(again.model, again.preset)
-        resumed.restore(state.dump(), half)
-        found += train(spec, again, resumed, device, NUM_UPDATES)
-        held_out = evaluate(again.model, again.stream, device, precision)
-    return [*found, held_out.metrics["loss"]]
 
 
 def times(device: torch.device) -> Named:

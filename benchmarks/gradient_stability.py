@@ -1,14 +1,10 @@
 """Gradient stability of one pair: pernn's closed form against `vmap(jacrev(...))`.
 
-Interleaved: every round times each variant once, in turn, so that a drift of the machine touches
-all alike; Markdown of the medians is printed. One CPU thread, float32.
+    python benchmarks/gradient_stability.py [--core lstm] [--hidden 512] [--length 64] [--rounds 3]
 
-    python benchmarks/gradient_stability.py [--core lstm] [--hidden 512] [--length 64]
-        [--rounds 3]
-
-The textbook variant: a cell written out in Python, its time steps unrolled, `torch.func.jacrev`
-of the last hidden state in the state after the first step, `torch.func.vmap` over the pair. Both
-give the default similarity, whose error is that from the textbook's in float64.
+Prints Markdown: medians of rounds in turn, one CPU thread, float32. The textbook: a cell in Python,
+its time steps unrolled, `torch.func.jacrev` of the last hidden state in the state after the first
+step, `torch.func.vmap` over the pair. Errors are those from its similarity in float64.
 """
 
 import statistics
@@ -69,10 +65,8 @@ def closed(core: RecurrentCore, gates: Tensor, budget: int = 2**29) -> float:
 
 
 VARIANTS: dict[str, Callable[[RecurrentCore, Tensor], float]] = {
-    "closed": closed,
-    "closed, 2 GiB": partial(closed, budget=2**31),
-    "textbook": textbook,
-}
+    "closed": closed, "closed, 2 GiB": partial(closed, budget=2**31), "textbook": textbook,
+}  # fmt: skip
 
 
 def measure(

@@ -1,9 +1,8 @@
 """The store at 20,000 finished trials: CPU seconds and megabytes that each verb takes.
 
-The run directories are made up but of the real form: the specs are those of an experiment's
-published grid with as many seeds as are needed, the files are written by the store itself. Each
-verb is a process of its own, measured whole, interpreter's start included. Seconds are those of the
-processor: they hold on a busy machine, too.
+The runs are made up: an experiment's grid with as many seeds as are needed, written by the store.
+Each verb is a process of its own, measured whole. Seconds are those of the processor: they hold on
+a busy machine, too.
 
     python benchmarks/many_runs.py [--runs 20000] [--lines 40] [--sweeps 1] [--keep FOLDER]
 
@@ -74,7 +73,13 @@ def finish(root: Path, spec: RunSpec, num_lines: int) -> str:
     run.note("started", update=0)
     last = spec.training.iterations
     updates = [last * step // 20 for step in range(1, 21)]
-    curve = [measure(noise) for _ in updates]
+    curve = []
+    for _ in updates:
+        accuracy, loss = noise.random(), -noise.random()
+        accuracies = {"token_accuracy": accuracy, "sequence_accuracy": accuracy**8}
+        share = 1 - accuracy
+        distances = {"damerau_levenshtein": 64 * share, "damerau_levenshtein_share": share}
+        curve.append({"loss": loss, **accuracies, **distances})
     with (run.path / "metrics.jsonl").open("w") as file:
         for number in range(num_lines):
             about = {"update": number // 2 + 1, "kind": ("train", "test")[number % 2]}
@@ -82,40 +87,14 @@ def finish(root: Path, spec: RunSpec, num_lines: int) -> str:
     run.note("finished", update=last, updates=last, seconds=1000.0)
     columns = {name: [values[name] for values in curve] for name in curve[0]}
     percent = [round(100 * update / last) for update in updates]
-    run.write_result(
-        {
-            "fingerprint": run.fingerprint,
-            "metrics": curve[-1],
-            "tables": {"by_update": {"percent": percent, "update": updates, **columns}},
-            "num_parameters": noise.randrange(10**5, 10**7),
-            "weights_sha256": f"{noise.getrandbits(256):064x}",
-        }
-    )
-    return run.fingerprint
-
-
-def measure(noise: random.Random) -> dict[str, float]:
-    """Make up an evaluation."""
-    accuracy = noise.random()
-    return {
-        "loss": -noise.random(),
-        "token_accuracy": accuracy,
-        "sequence_accuracy": accuracy**8,
-        "damerau_levenshtein": 64 * (1 - accuracy),
-        "damerau_levenshtein_share": 1 - accuracy,
+    made_up = {
+        "num_parameters": noise.randrange(10**5, 10**7),
+        "weights_sha256": f"{noise.getrandbits(256):064x}",
     }
-
-
-def measure_verb(verb: str, root: Path) -> dict[str, float]:
-    """Run a verb in a process of its own; return CPU seconds and megabytes, or its status."""
-    words = [word.replace("ROOT", str(root)) for word in verb.split()]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pernn", *words, "-r", str(root)], stdout=subprocess.DEVNULL
-    )
-    _, status, used = os.wait4(process.pid, 0)
-    if status:
-        return {"status": os.waitstatus_to_exitcode(status)}
-    return {"seconds": used.ru_utime + used.ru_stime, "megabytes": used.ru_maxrss / 1024}
+    tables = {"by_update": {"percent": percent, "update": updates, **columns}}
+    result = {"fingerprint": run.fingerprint, "metrics": curve[-1], "tables": tables}
+    run.write_result({**result, **made_up})
+    return run.fingerprint
 
 
 def main(runs: int = 20_000, lines: int = 40, sweeps: int = 1, keep: Path | None = None) -> None:
@@ -130,8 +109,15 @@ def main(runs: int = 20_000, lines: int = 40, sweeps: int = 1, keep: Path | None
             name, own = f"{SWEEP}-{number:08x}", found[number :: sweeps - 1]
             save_sweep(root, Sweep(name, EXPERIMENT, SCALE, {"seed": [number]}, own))
         for verb in VERBS.strip().splitlines():
-            used = measure_verb(verb, root).items()
-            print(*(f"{one:9.1f} {unit}" for unit, one in used), f"  pernn {verb}", flush=True)
+            words = [*verb.replace("ROOT", str(root)).split(), "-r", str(root)]
+            command = [sys.executable, "-m", "pernn", *words]
+            process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+            _, status, used = os.wait4(process.pid, 0)
+            took, needed = used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+            said = f"{took:9.1f} seconds {needed:9.1f} megabytes"
+            if status:
+                said = f"{os.waitstatus_to_exitcode(status):9.1f} status"
+            print(f"{said}   pernn {verb}", flush=True)
 
 
 if __name__ == "__main__":

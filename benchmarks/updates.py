@@ -5,10 +5,9 @@
 
 Ours is one compiled call where that is possible; `autograd` goes through PyTorch. The script (b)
 concatenates embedding and encoding, runs PyTorch's layer (S4D: by Fourier transforms) in float32,
-computes logits of the scored steps only and never waits for the device.
-Prints Markdown: medians of the rounds, and the median over the rounds of the script's time over
-ours. One thread is timed by its own processor time, so that other work on the machine disturbs
-little; more are timed by the clock. `--classes` measures on imitated processors (`processors.py`).
+computes logits of the scored steps only and never waits for the device. Printed are medians of the
+rounds, also of the script's time / ours. One thread is timed by its own processor time, so that
+other work disturbs little. `--classes` measures on imitated processors (`processors.py`).
 """
 
 import argparse
@@ -44,14 +43,9 @@ from pernn.models import PositionEncodedRNN
 Shape = tuple[int, ...]
 """Hidden size, batch size, length, vocabulary size."""
 SHAPES: tuple[Shape, ...] = (
-    (512, 128, 16, 1024),
-    (512, 64, 64, 256),
-    (512, 128, 64, 16_384),
-    (128, 64, 32, 32),
-    (128, 64, 16, 256),
-    (64, 128, 8, 256),
-    (64, 64, 8, 192),
-)
+    (512, 128, 16, 1024), (512, 64, 64, 256), (512, 128, 64, 16_384), (128, 64, 32, 32),
+    (128, 64, 16, 256), (64, 128, 8, 256), (64, 64, 8, 192),
+)  # fmt: skip
 """Shapes that docs/performance.md names; the fourth is a demo's, the last two of the evidence."""
 LEARNING_RATE = 1e-4
 BLOCK_SECONDS = 0.2
@@ -60,9 +54,7 @@ BLOCK_SECONDS = 0.2
 
 def script_layer(core: Core) -> nn.Module:
     """Return PyTorch's layer of the same function, or a copy; S4D by Fourier transforms."""
-    if isinstance(core, RecurrentCore):
-        return core.to_torch()
-    layer = deepcopy(core)
+    layer = core.to_torch() if isinstance(core, RecurrentCore) else deepcopy(core)
     if isinstance(layer, S4D):
         layer.method = "fft"
     return layer
@@ -127,19 +119,13 @@ def make_spec(
 ) -> RunSpec:
     """Build the spec of reverse ordering that a shape stands for."""
     hidden, batch, length, vocab = shape
-    sized = {} if encoding in ("none", "repeated_embedding") else {"size": hidden}
-    # Of few sequences some must be left to train on.
-    num_held_out = min(1024, vocab**length // 2)
     task = {"kind": "reverse_ordering", "vocab_size": vocab, "length": length}
-    return RunSpec.load(
-        {
-            "task": {**task, "num_held_out": num_held_out},
-            "core": {"kind": core, "hidden_size": hidden},
-            "encoding": {"kind": encoding, **sized},
-            "embedding_size": hidden,
-            "training": {"batch_size": batch, "precision": precision},
-        }
-    )
+    # Of few sequences some must be left to train on.
+    task["num_held_out"] = min(1024, vocab**length // 2)
+    sized = {} if encoding in ("none", "repeated_embedding") else {"size": hidden}
+    parts = {"core": {"kind": core, "hidden_size": hidden}, "encoding": {"kind": encoding, **sized}}
+    training = {"batch_size": batch, "precision": precision}
+    return RunSpec.load({"task": task, **parts, "embedding_size": hidden, "training": training})
 
 
 def make_update_of(way: str, spec: RunSpec, device: torch.device) -> Callable[[], None]:
@@ -182,23 +168,17 @@ def make_update_of(way: str, spec: RunSpec, device: torch.device) -> Callable[[]
 
 def added_memory(way: str, spec: RunSpec, device: torch.device, threads: int) -> float:
     """Return the mebibytes that updates need beyond what this process had before."""
-    prepare(threads)
-    on_gpu = device.type == "cuda"
-    make_update_of(way, spec.override({"training.batch_size": 1}), device)()
-    before = torch.cuda.memory_allocated(device) if on_gpu else peak_memory()
-    if on_gpu:
-        torch.cuda.reset_peak_memory_stats(device)
-    run = make_update_of(way, spec, device)
-    for _ in range(3):
-        run()
-    after = torch.cuda.max_memory_allocated(device) if on_gpu else peak_memory()
-    return (after - before) / 2**20
-
-
-def prepare(threads: int) -> None:
-    """Have this process compute as every worker does; the script gains by it too."""
     keep_freed_memory()
     torch.set_num_threads(threads)
+    peak = peak_memory
+    make_update_of(way, spec.override({"training.batch_size": 1}), device)()
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)  # to what is allocated now
+        peak = partial(torch.cuda.max_memory_allocated, device)
+    before, run = peak(), make_update_of(way, spec, device)
+    for _ in range(3):
+        run()
+    return (peak() - before) / 2**20
 
 
 def measure_one(
@@ -227,9 +207,11 @@ def measure_one(
 
 def measure(options: argparse.Namespace) -> None:
     """Print what computes here, and a row per shape and core."""
-    device, ways = torch.device(options.device), options.ways.split(",")
-    timing = device, ways, options.threads, options.rounds
-    prepare(options.threads)
+    device = torch.device(options.device)
+    timing = device, options.ways.split(","), options.threads, options.rounds
+    # As in every worker; the script gains by it too.
+    keep_freed_memory()
+    torch.set_num_threads(options.threads)
     print(f"{describe_arithmetic()}; threads: {options.threads}; torch {torch.__version__}; "
           f"{options.precision}; medians of {options.rounds} interleaved rounds, "
           f"{time.strftime('%Y-%m-%d')}")  # fmt: skip

@@ -1,9 +1,6 @@
-"""How often the rules of decision are wrong, and how often they see what is there.
+"""How often the rules that decide claims are wrong, and how often they see what is there.
 
-Draws trials of a known truth, lets the very rules that decide claims decide, and counts. Run it to
-write the table of docs/statistics.md:
-
-    python benchmarks/verdicts.py --write docs/statistics.md
+python benchmarks/verdicts.py --write docs/statistics.md  # draws trials of a known truth
 """
 
 from collections.abc import Callable
@@ -234,8 +231,7 @@ def rules_of_a_family(num_draws: int) -> str:
 def paired_or_not(num_draws: int) -> str:
     """Return Markdown: t on differences against Welch's, by the seeds' correlation."""
     columns = ["no effect: paired", "Welch", "one spread: paired", "Welch", "1.5 spreads: paired"]
-    rows = []
-    level = ALPHA / 10
+    rows, level = [], ALPHA / 10
     for correlation, ratio, n in product((-0.3, 0.0, 0.06, 0.5), (1.0, 3.0), SIZES):
         rates = []
         for effect in (0.0, 1.0, 1.5):
@@ -246,10 +242,8 @@ def paired_or_not(num_draws: int) -> str:
             scale = 1 / np.sqrt(1 + ratio**2)
             treated, vanilla = effect + scale * shared, ratio * scale * other
             tested = ttest_ind(treated, vanilla, axis=1, equal_var=False, alternative="greater")
-            rates += [
-                (exceeds(treated - vanilla, 0.0).supports <= level).mean(),
-                (tested.pvalue <= level).mean(),
-            ]
+            found = exceeds(treated - vanilla, 0.0).supports, tested.pvalue
+            rates += [(p <= level).mean() for p in found]
         about = [f"{100 * level:.2f} %", f"{correlation:g}", f"{ratio:g} times", str(n)]
         rows.append([*about, *(f"{100 * rate:.2f} %" for rate in rates)])
     head = ["level", "correlation", "vanilla's spread", "n", *columns, "Welch"]

@@ -9,19 +9,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 SETTINGS = {
-    "training.iterations": 20,
-    "training.batch_size": 4,
-    "training.log_interval": 3,
-    "training.evaluation_interval": 10,
-    "training.checkpoint_interval": 5,
-    "training.keep_interval": 5,
-    "core.hidden_size": 8,
-    "encoding.kind": "sinusoidal",
-    "encoding.size": 8,
-    "embedding_size": 8,
-    "task.length": 6,
-    "task.num_held_out": 16,
-}
+    "training.iterations": 20, "training.batch_size": 4, "training.log_interval": 3,
+    "training.evaluation_interval": 10, "training.checkpoint_interval": 5,
+    "training.keep_interval": 5, "core.hidden_size": 8, "encoding.kind": "sinusoidal",
+    "encoding.size": 8, "embedding_size": 8, "task.length": 6, "task.num_held_out": 16,
+}  # fmt: skip
 LAST = "update-000000020"
 SECONDS = 300
 """A command that takes longer hangs."""
@@ -66,10 +58,22 @@ def to_toml(flat: Mapping[str, object]) -> str:
     return "".join(f"{path} = {json.dumps(value)}\n" for path, value in given.items())
 
 
+def setting(settings: Mapping[str, object]) -> list[str]:
+    """Return the words that give a command these settings."""
+    return [word for path, value in settings.items() for word in ("--set", f"{path}={value}")]
+
+
+def change(path: Path, **values: object) -> None:
+    """Change values of a JSON file, whose checksum goes."""
+    content = json.loads(path.read_text())
+    content.pop("checksum", None)
+    path.write_text(json.dumps({**content, **values}))
+
+
 def run_sweep(root: Path, settings: Mapping[str, object] = SETTINGS) -> str:
     """Run a tiny sweep of 15 trials beside those that are there; gives its name."""
-    words = [word for path, value in settings.items() for word in ("--set", f"{path}={value}")]
-    done = pernn("run", "vocabulary_size", "-r", root, "-j", 2, "--json", *words)
+    words = ("-r", root, "-j", 2, "--json", *setting(settings))
+    done = pernn("run", "vocabulary_size", *words)
     require(done.returncode == 0, done.stderr)
     return str(json.loads(done.stdout)["sweep"])
 
@@ -98,11 +102,7 @@ def resume(root: Path) -> subprocess.CompletedProcess[str]:
 
 
 def unfinish(source: Path, target: Path) -> list[Path]:
-    """Copy a finished results directory as if it had been killed after three checkpoints of four.
-
-    Returns:
-        The directories of its runs.
-    """
+    """Copy results as if killed after three checkpoints of four; gives the runs' directories."""
     runs = sorted((copy(source, target) / "runs").iterdir())
     for run in runs:
         (run / "result.json").unlink()
@@ -128,8 +128,9 @@ def all_contents(root: Path) -> dict[str, dict[str, object]]:
     return {run.name: contents(run) for run in (root / "runs").iterdir()}
 
 
-def require_same(root: Path, expected: Mapping[str, object], what: str) -> None:
-    """Hold all runs to the contents of the undisturbed ones."""
+def end_alike(root: Path, expected: Mapping[str, object], when: str) -> None:
+    """Go on with all sweeps, and hold all runs to the contents of the undisturbed ones."""
+    require(resume(root).returncode == 0, when)
     runs = root / "runs"
     differ = [run for run, content in expected.items() if contents(runs / run) != content]
-    require(not differ, f"{what}: other bits in {differ}")
+    require(not differ, f"{when}: other bits in {differ}")

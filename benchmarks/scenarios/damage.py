@@ -11,19 +11,20 @@ import resource
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from .commands import (
     SETTINGS,
     Counts,
     all_contents,
+    change,
     complaints,
     contents,
     copy,
+    end_alike,
     pernn,
     require,
-    require_same,
     resume,
     run_sweep,
     undisturbed,
@@ -34,6 +35,29 @@ Damage = Callable[[Path], object]
 NEWEST, BEFORE = "checkpoints/update-000000015", "checkpoints/update-000000010"
 PARTS = ("tensors.safetensors", "state.json", "manifest.json")
 KINDS = ("spec.json", "environment.json", "journal.jsonl", "metrics.jsonl", "lock", "checkpoints")
+LINES = ("metrics.jsonl", "journal.jsonl")
+
+
+def header_end(content: bytes) -> int:
+    """Return where the header of a safetensors file ends."""
+    return 8 + int.from_bytes(content[:8], "little")
+
+
+Places = dict[str, Callable[[bytes], int]]
+"""Where a file is cut."""
+OF_A_PART: Places = {
+    "empty": lambda c: 0, "first byte": lambda c: 1, "half": lambda c: len(c) // 2,
+    "all but two": lambda c: len(c) - 2, "last byte": lambda c: len(c) - 1,
+}  # fmt: skip
+OF_TENSORS: Places = {
+    "in header length": lambda c: 7, "after header length": lambda c: 8,
+    "in header": lambda c: header_end(c) // 2, "before header end": lambda c: header_end(c) - 1,
+    "header end": header_end, "in tensors": lambda c: (header_end(c) + len(c)) // 2 + 1,
+}  # fmt: skip
+OF_LINES: Places = {
+    "last line": lambda c: len(c) - 5, "middle": lambda c: len(c) // 2,
+    "first line": lambda c: 9, "empty": lambda c: 0,
+}  # fmt: skip
 
 
 def rewrite(name: str, how: Callable[[bytes], bytes]) -> Damage:
@@ -73,34 +97,14 @@ def edit(name: str, before: str, after: str) -> Damage:
     return rewrite(name, edited)
 
 
-def header_end(content: bytes) -> int:
-    """Return where the header of a safetensors file ends."""
-    return 8 + int.from_bytes(content[:8], "little")
-
-
 def every_damage(num_flips: int) -> Iterator[tuple[str, Damage]]:
     """Cut, remove, edit, claim a newer format, flip bits: one file of a run each."""
-    for part in PARTS:
-        yield f"{part} cut: empty", cut(f"{NEWEST}/{part}", lambda c: 0)
-        yield f"{part} cut: first byte", cut(f"{NEWEST}/{part}", lambda c: 1)
-        yield f"{part} cut: half", cut(f"{NEWEST}/{part}", lambda c: len(c) // 2)
-        yield f"{part} cut: all but two", cut(f"{NEWEST}/{part}", lambda c: len(c) - 2)
-        yield f"{part} cut: last byte", cut(f"{NEWEST}/{part}", lambda c: len(c) - 1)
-    inside: dict[str, Callable[[bytes], int]] = {
-        "in header length": lambda c: 7,
-        "after header length": lambda c: 8,
-        "in header": lambda c: header_end(c) // 2,
-        "before header end": lambda c: header_end(c) - 1,
-        "header end": header_end,
-        "in tensors": lambda c: (header_end(c) + len(c)) // 2 + 1,
-    }
-    for where, place in inside.items():
-        yield f"{PARTS[0]} cut: {where}", cut(f"{NEWEST}/{PARTS[0]}", place)
-    for name in ("metrics.jsonl", "journal.jsonl"):
-        yield f"{name} cut: last line", cut(name, lambda c: len(c) - 5)
-        yield f"{name} cut: middle", cut(name, lambda c: len(c) // 2)
-        yield f"{name} cut: first line", cut(name, lambda c: 9)
-        yield f"{name} cut: empty", cut(name, lambda c: 0)
+    cuts = [(f"{NEWEST}/{part}", OF_A_PART) for part in PARTS]
+    cuts += [(f"{NEWEST}/{PARTS[0]}", OF_TENSORS), *((name, OF_LINES) for name in LINES)]
+    for name, places in cuts:
+        for where, place in places.items():
+            yield f"{name} cut: {where}", cut(name, place)
+    for name in LINES:
         yield f"{name} torn in the middle", edit(name, '}\n{"', '}\n{"upd\n{"')
     for name in (*KINDS, NEWEST, *(f"{NEWEST}/{part}" for part in PARTS), "."):
         yield f"{name} missing", remove(name)
@@ -134,32 +138,20 @@ def damaged_files(directory: Path, *, num_flips: int = 300, most: int | None = N
         pernn("status", "-r", work, "--json")
         done = resume(work)
         pernn("status", sweep, "-r", work)
-        count += _count_ends({run: name for run, (name, _) in chosen}, done, expected)
-        require(resume(work).returncode == 0, "after deleting what was refused")
-        require_same(work, expected, "in the end")
+        require((done.returncode == 0) == (not complaints(done)), done.stderr)
+        for run, (name, _) in chosen:
+            mine = [line for line in complaints(done) if run.name in line]
+            if (run / "result.json").exists():
+                require(contents(run) == expected[run.name], f"{name}: other bits")
+                require(not mine, f"{name}: finished, and yet {mine}")
+                count["same_bits"] += 1
+            else:
+                require(len(mine) == 1, f"{name}: neither a result nor one line: {done.stderr}")
+                shutil.rmtree(run)
+                count["refused"] += 1
+        end_alike(work, expected, "after deleting what was refused")
     require(count.total() == len(cases), count)
     return {"num_cases": len(cases), **count}
-
-
-def _count_ends(
-    names: Mapping[Path, str],
-    done: subprocess.CompletedProcess[str],
-    expected: Mapping[str, object],
-) -> Counter[str]:
-    """Count what ended in which way; delete what was refused."""
-    said, count = complaints(done), Counter[str]()
-    for run, name in names.items():
-        mine = [line for line in said if run.name in line]
-        if (run / "result.json").exists():
-            require(contents(run) == expected[run.name], f"{name}: other bits")
-            require(not mine, f"{name}: finished, and yet {mine}")
-            count["same_bits"] += 1
-            continue
-        require(len(mine) == 1, f"{name}: neither a result nor one line: {done.stderr}")
-        count["refused"] += 1
-        shutil.rmtree(run)
-    require((done.returncode == 0) == (not count["refused"]), done.stderr)
-    return count
 
 
 def damaged_results(directory: Path, *, num_flips: int = 40) -> Counts:
@@ -210,13 +202,12 @@ def full_disk(directory: Path, *, num_sizes: int = 12) -> Counts:
             lines = complaints(done)
             require(lines and all("run the same command again" in line for line in lines), lines)
             count["refused"] += 1
-            count["finished_before"] += len(list(root.glob("runs/*/result.json")))
             for result in root.glob("runs/*/result.json"):
+                count["finished_before"] += 1
                 same = result.read_bytes() == expected[result.parent.name]["result.json"]
                 require(same, f"{result}: other bits")
             disk.resize(None)
-            require(resume(root).returncode == 0, "with space again")
-            require_same(root, expected, "with space again")
+            end_alike(root, expected, "with space again")
             count["same_bits"] += 1
     return {"num_cases": num_sizes, "means": means, **count}
 
@@ -285,8 +276,7 @@ def read_only(directory: Path) -> Counts:
             require((len(complaints(done)) > 0) == (status != 0), done.stderr)
         require(before == sorted(p.stat().st_mtime_ns for p in root.rglob("*")), "was written")
         disk.seal("rw")
-        require(resume(root).returncode == 0, "when it can be written again")
-        require_same(root, all_contents(source), "when it can be written again")
+        end_alike(root, all_contents(source), "when it can be written again")
     return {"num_cases": len(outcomes), "means": means, "same_bits": len(runs)}
 
 
@@ -298,9 +288,7 @@ def foreign_versions(directory: Path) -> Counts:
     commands = [("status",), ("report",), ("resume",), ("report", "--claims")]
     for name in names:
         work = copy(source, directory / "newer")
-        content = json.loads((work / name).read_text())
-        content.pop("checksum", None)
-        (work / name).write_text(json.dumps({**content, "format": 2}))
+        change(work / name, format=2)
         for words in commands:
             done = pernn(*words, sweep, "-r", work)
             said = done.stdout + done.stderr

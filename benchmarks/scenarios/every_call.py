@@ -5,7 +5,6 @@ must go on and end with the files of the undisturbed run: no other bits, no chec
 """
 
 import errno
-import fcntl
 import io
 import multiprocessing
 import os
@@ -25,11 +24,11 @@ from typing import Any
 
 from pernn.errors import PernnError
 from pernn.lab.runs import RunSpec, execute
-from pernn.lab.store import LeaseWatch, lease
+from pernn.lab.store import LeaseWatch
 from pernn.lab.store.lease import VARIABLE
 
 from .commands import Counts, require
-from .trials import PATIENCE, contents, folder_of, make_trials
+from .trials import PATIENCE, contents, make_trials, move_to_another_host, run_of
 
 CALLS = ("open", "write", "pwrite", "ftruncate", "fsync", "mkdir", "link", "rename", "replace",
          "unlink", "rmdir")  # fmt: skip
@@ -72,32 +71,30 @@ class Meddler:
         io.open = self._around("open", io.open)
 
     def _around(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        what, _, when = self._harm.partition(" ")
+
         def meddled(*words: Any, **more: Any) -> Any:
             if threading.get_ident() != self._thread or not self._concerns(words[0], more):
                 return call(*words, **more)
             self.made.append("create" if name == "open" and _creates(words, more) else name)
-            return self._meddle(call, words, more)
+            number, kind = len(self.made), self.made[-1]
+            if what == "ENOSPC" and 0 < self._at <= number and kind in GROWING:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(words[0]))
+            if number != self._at:
+                return call(*words, **more)
+            if what == "EIO":
+                raise OSError(errno.EIO, os.strerror(errno.EIO), str(words[0]))
+            if when == "before":
+                os.kill(os.getpid(), SIGNALS[what])
+            if what == "half":
+                words = (words[0], words[1][: len(words[1]) // 2], *words[2:])
+            try:
+                return call(*words, **more)
+            finally:
+                if when == "after":
+                    os.kill(os.getpid(), SIGNALS[what])
 
         return meddled
-
-    def _meddle(self, call: Callable[..., Any], words: Sequence[Any], more: Any) -> Any:
-        number, kind = len(self.made), self.made[-1]
-        if self._harm == "ENOSPC" and 0 < self._at <= number and kind in GROWING:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(words[0]))
-        if number != self._at:
-            return call(*words, **more)
-        if self._harm == "EIO":
-            raise OSError(errno.EIO, os.strerror(errno.EIO), str(words[0]))
-        what, _, when = self._harm.partition(" ")
-        if when == "before":
-            os.kill(os.getpid(), SIGNALS[what])
-        if self._harm == "half":
-            words = (words[0], words[1][: len(words[1]) // 2], *words[2:])
-        try:
-            return call(*words, **more)
-        finally:
-            if when == "after":
-                os.kill(os.getpid(), SIGNALS[what])
 
     def _concerns(self, place: Any, more: dict[str, Any]) -> bool:
         descriptor = place if isinstance(place, int) else more.get("dir_fd")
@@ -120,9 +117,7 @@ def victim(spec: RunSpec, root: Path, log: Path | None, at: int = 0, harm: str =
     meddler = Meddler(root, at, harm)
     if harm in STOPS:
         os.environ[VARIABLE] = str(LEASE_SECONDS)
-        # As on another host: another boot, and locks that reach nobody else.
-        fcntl.flock = lambda *_: None
-        lease.this_boot_id = lambda: "another kernel"
+        move_to_another_host()
     meddler.install()
     try:
         execute(spec, root, device="cpu", on_warning=lambda said: None)
@@ -136,11 +131,9 @@ def victim(spec: RunSpec, root: Path, log: Path | None, at: int = 0, harm: str =
 def follow(spec: RunSpec, root: Path, pause: int) -> None:
     """Take a run over when its lease has expired; stop this process after some updates, if any."""
     os.environ[VARIABLE] = str(LEASE_SECONDS)
-    watch, run, updates = LeaseWatch(), spec.fingerprint(), []
-    holder, expired = watch.look(root / "runs" / run)
-    while holder:
+    watch, run, updates = LeaseWatch(), run_of(root, spec), []
+    while (seen := watch.look(run.path))[0]:
         time.sleep(LEASE_SECONDS / 20)
-        holder, expired = watch.look(root / "runs" / run)
 
     def count(update: int) -> bool:
         updates.append(update)
@@ -148,7 +141,7 @@ def follow(spec: RunSpec, root: Path, pause: int) -> None:
             os.kill(os.getpid(), signal.SIGSTOP)
         return True
 
-    taken = {run: expired} if expired else {}
+    taken = {run.fingerprint: seen[1]} if seen[1] else {}
     execute(spec, root, device="cpu", on_update=count, on_warning=lambda said: None, expired=taken)
 
 
@@ -187,7 +180,7 @@ def run_counted(directory: Path) -> tuple[RunSpec, dict[str, bytes], list[str]]:
     root, log = directory / "undisturbed", directory / "calls"
     status = await_end(start(victim, spec, root, log), "undisturbed")
     require(status == 0, "undisturbed, and yet it failed")
-    return spec, contents(folder_of(root, spec)), log.read_text().split("\n")
+    return spec, contents(run_of(root, spec).path), log.read_text().split("\n")
 
 
 def require_files(folder: Path, expected: dict[str, bytes], what: str) -> None:
@@ -213,7 +206,7 @@ def every_call(directory: Path, *, most: int | None = None) -> Counts:
         ends = (-signal.SIGKILL,) if harm.startswith("kill") else (0, REFUSED)
         require(status in ends, f"{what}: status {status}")
         require(await_end(start(victim, spec, root, None), what) == 0, f"{what}: not resumed")
-        require_files(folder_of(root, spec), expected, what)
+        require_files(run_of(root, spec).path, expected, what)
         count[f"{harm}, {'survived' if status == 0 else 'resumed'}"] += 1
     return {"num_calls": len(made), "num_cases": len(chosen), **count}
 
@@ -238,7 +231,7 @@ def stopped_at_every_call(directory: Path, *, most: int | None = None) -> Counts
         await_stop(first)
         if is_deleted:
             what += ", its directory deleted"
-            shutil.rmtree(folder_of(root, spec), ignore_errors=True)
+            shutil.rmtree(run_of(root, spec).path, ignore_errors=True)
         second = start(follow, spec, root, pause)
         await_stop(second)
         status = None
@@ -250,7 +243,7 @@ def stopped_at_every_call(directory: Path, *, most: int | None = None) -> Counts
             os.kill(second.pid, signal.SIGCONT)
         ended = await_end(second, what)
         require(ended == 0, f"{what}: the next one ended with {ended}")
-        require_files(folder_of(root, spec), expected, what)
+        require_files(run_of(root, spec).path, expected, what)
         count["left" if status == REFUSED else "found it done"] += 1
         count["deleted"] += is_deleted
     return {"num_calls": len(made), "num_cases": len(chosen), **count}

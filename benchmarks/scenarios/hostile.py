@@ -11,21 +11,24 @@ import pickle
 import shutil
 import subprocess
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 from pernn.lab.config import fingerprint
-from pernn.lab.store import load_sweep, save_sweep
+from pernn.lab.store import RunDirectory, load_sweep, save_sweep
 from pernn.lab.trials import publish
 
 from .commands import (
     LAST,
     SETTINGS,
     Counts,
+    change,
     complaints,
     copy,
     pernn,
     require,
     run_sweep,
+    setting,
     to_toml,
     undisturbed,
 )
@@ -35,45 +38,30 @@ MARKUP = "<script>alert(1)</script>[/bold][red]"
 NETWORK = {"task.kind": "reverse_ordering", "task.vocab_size": 4, "core.kind": "lstm"}
 TRIAL = to_toml(SETTINGS | NETWORK)
 SPECS = {
-    "deep table.toml": "a = " + "[" * 100_000,
-    "deep inline.toml": "a = " + "{a=" * 100_000,
-    "dotted key.toml": "a." * 100_000 + "a = 1",
-    "dotted header.toml": "[" + "a." * 100_000 + "a]",
-    "many tables.toml": "[[a]]\n" * 150_000,
+    "deep table.toml": "a = " + "[" * 100_000, "deep inline.toml": "a = " + "{a=" * 100_000,
+    "dotted key.toml": "a." * 100_000 + "a = 1", "deep.json": '{"a":' * 150_000,
+    "dotted header.toml": "[" + "a." * 100_000 + "a]", "many tables.toml": "[[a]]\n" * 150_000,
     "many keys.toml": "".join(f"a{number} = 1\n" for number in range(80_000)),
-    "long key.toml": "a" * 900_000 + " = 1",
-    "long kind.toml": f'[task]\nkind = "{"a" * 900_000}"',
-    "huge file.toml": "#" * 1_000_001,
-    "huge integer.toml": "seed = " + "9" * 900_000,
-    "huge hexadecimal.toml": "seed = 0x" + "f" * 900_000,
-    "large integer.toml": f"seed = {10**400}",
-    "deep.json": '{"a":' * 150_000,
-    "binary.toml": "\0\1\2",
-    "escapes.toml": f"{json.dumps(ESCAPES)} = 1",
-    "markup.toml": f"{json.dumps(MARKUP)} = 1",
+    "long key.toml": "a" * 900_000 + " = 1", "huge file.toml": "#" * 1_000_001,
+    "long kind.toml": f'[task]\nkind = "{"a" * 900_000}"', "binary.toml": "\0\1\2",
+    "huge integer.toml": "seed = " + "9" * 900_000, "large integer.toml": f"seed = {10**400}",
+    "huge hexadecimal.toml": "seed = 0x" + "f" * 900_000, "date.toml": "seed = 1979-05-27",
+    "escapes.toml": f"{json.dumps(ESCAPES)} = 1", "markup.toml": f"{json.dumps(MARKUP)} = 1",
     "escaped kind.toml": f"[core]\nkind = {json.dumps(ESCAPES)}",
-    "nan.toml": TRIAL + "training.learning_rate = nan",
-    "infinity.toml": TRIAL + "training.learning_rate = inf",
-    "overflow.toml": TRIAL + "training.learning_rate = 1e999",
-    "1e308.toml": TRIAL + "training.learning_rate = 1e308",
-    "date.toml": "seed = 1979-05-27",
-}
+    "nan.toml": f"{TRIAL}training.learning_rate = nan",
+    "infinity.toml": f"{TRIAL}training.learning_rate = inf",
+    "overflow.toml": f"{TRIAL}training.learning_rate = 1e999",
+    "1e308.toml": f"{TRIAL}training.learning_rate = 1e308",
+}  # fmt: skip
 SIZES = [
-    {"task.vocab_size": 2**31},
-    {"task.vocab_size": 2**63},
-    {"task.vocab_size": 10**400},
+    {"task.vocab_size": 2**31}, {"task.vocab_size": 2**63}, {"task.vocab_size": 10**400},
     {"task.length": 2**16, "training.batch_size": 10**6},
     {"task.num_held_out": 2**24, "task.length": 2**16, "task.vocab_size": 2**31},
-    {"core.hidden_size": 2**20},
-    {"core.hidden_size": 2**63},
-    {"encoding.size": 2**62},
-    {"embedding_size": 2**20, "task.vocab_size": 2**31},
-    {"core.num_layers": 2**40},
-    {"training.learning_rate": "NaN"},
-    {"training.learning_rate": "1e400"},
-    {"training.iterations": 1e308},
-    {"seed": -1},
-]
+    {"core.hidden_size": 2**20}, {"core.hidden_size": 2**63}, {"encoding.size": 2**62},
+    {"embedding_size": 2**20, "task.vocab_size": 2**31}, {"core.num_layers": 2**40},
+    {"training.learning_rate": "NaN"}, {"training.learning_rate": "1e400"},
+    {"training.iterations": 1e308}, {"seed": -1},
+]  # fmt: skip
 MEMORY = 2**33
 """Bytes of address space that a command may take, so that an allocation of more is noticed."""
 EVIL = "from pathlib import Path\n\nPath(__file__).with_name('executed').touch()\n"
@@ -124,9 +112,8 @@ def hostile_specs(directory: Path) -> Counts:
         refused(pernn("train", outside / name, "-r", root), name)
     refused(pernn("train", "/dev/zero", "-r", root), "/dev/zero")
     for sizes in SIZES:
-        words = [word for path, value in sizes.items() for word in ("--set", f"{path}={value}")]
-        limit = ("prlimit", f"--as={MEMORY}")
-        done = pernn("train", outside / "trial.toml", "-r", root, *words, under=limit)
+        words = ("train", outside / "trial.toml", "-r", root, *setting(sizes))
+        done = pernn(*words, under=("prlimit", f"--as={MEMORY}"))
         refused(done, str(sizes)[:80])
         require("Error:" not in done.stderr, f"{sizes}: {done.stderr}")
     require(not list(root.glob("runs/*/spec.json")), "a run was begun")
@@ -140,27 +127,26 @@ def hostile_names(directory: Path) -> Counts:
     sweep = run_sweep(root)
     manifest = root / "sweeps" / sweep / "sweep.json"
     whole = manifest.read_text()
-    values = {key: value for key, value in json.loads(whole).items() if key != "checksum"}
     secret = outside / "secret"
     secret.mkdir()
     (secret / "sweep.json").write_text(whole)
     before, count = snapshot(outside, root), 0
     outward = ["..", "../secret", "../../secret", "a/b", "/etc", ".hidden"]
-    for name in [*outward, ESCAPES, MARKUP, "a" * 5000]:
-        for verb in ("status", "resume", "report", "pause", "prune", "export"):
-            more = ["-o", outside / "x.csv"] if verb == "export" else []
-            refused(pernn(verb, name, "-r", root, *more), f"{verb} {name[:20]!r}")
-            count += 1
+    names = [*outward, ESCAPES, MARKUP, "a" * 5000]
+    for name, verb in product(names, ("status", "resume", "report", "pause", "prune", "export")):
+        more = ["-o", outside / "x.csv"] if verb == "export" else []
+        refused(pernn(verb, name, "-r", root, *more), f"{verb} {name[:20]!r}")
+        count += 1
     lists = [
         {"runs": ["../../secret"]}, {"runs": [ESCAPES]}, {"runs": "x"}, {"name": "../../secret"},
         {"experiment": ESCAPES}, {"experiment": "../x"}, {"scale": MARKUP}, {"overrides": [1]},
         {"overrides": {ESCAPES: MARKUP}}, {"overrides": {"seed": ESCAPES}},
     ]  # fmt: skip
-    for change in lists:
-        manifest.write_text(json.dumps({**values, **change}))
-        refused(pernn("resume", sweep, "-r", root), str(change))
+    for values in lists:
+        change(manifest, **values)
+        refused(pernn("resume", sweep, "-r", root), str(values))
+        manifest.write_text(whole)
         count += 1
-    manifest.write_text(whole)
     for root_name in ("results[/bold]", "a" * 5000, "r\x1b[31m"):
         done = pernn("status", "-r", outside / root_name)
         require_printable(done.stdout + done.stderr, root_name)
@@ -180,10 +166,7 @@ def _hostile_reasons(root: Path, sweep: str) -> Counts:
     require(done.returncode == 0 and "alert(1)" in done.stdout, done.stderr)
     require_printable(done.stdout, "status")
     (run / "result.json").write_bytes(result)
-    environment = json.loads((run / "environment.json").read_text())
-    del environment["checksum"]
-    environment["processor"] = ESCAPES + MARKUP
-    (run / "environment.json").write_text(json.dumps(environment))
+    change(run / "environment.json", processor=ESCAPES + MARKUP)
     require(pernn("report", sweep, "-r", root).returncode == 0, "report")
     page = (root / "sweeps" / sweep / "index.html").read_text()
     require("<script>alert" not in page and "&lt;script&gt;alert" in page, "not escaped")
@@ -191,22 +174,12 @@ def _hostile_reasons(root: Path, sweep: str) -> Counts:
     return {"num_shown": 2}
 
 
-class Bomb:
-    """Runs a command when it is unpickled."""
-
-    def __init__(self, mark: Path) -> None:
-        self.mark = mark
-
-    def __reduce__(self) -> tuple[object, tuple[str]]:
-        """Tell pickle to run a command."""
-        return os.system, (f"touch {self.mark}",)
-
-
 def pickles(directory: Path) -> Counts:
     """Put a pickle in the place of each file of a run, its checksum mended, and go on."""
     source, sweep = undisturbed(directory)
     mark = directory / "exploded"
-    content = pickle.dumps(Bomb(mark))
+    # As written by an object whose `__reduce__` returns (os.system, ("touch …",)).
+    content = f"cos\nsystem\n(V touch {mark}\ntR.".encode()
     pickle.loads(content)  # noqa: S301 to see that it would explode
     require(mark.exists(), "the bomb is a dud")
     mark.unlink()
@@ -221,9 +194,8 @@ def pickles(directory: Path) -> Counts:
             (folder / name).write_bytes(content)
             manifest = folder / "manifest.json"
             if name in parts[:2]:
-                digests = json.loads(manifest.read_text())
-                digests["sha256"][name] = hashlib.sha256(content).hexdigest()
-                manifest.write_text(json.dumps(digests))
+                digests = json.loads(manifest.read_text())["sha256"]
+                change(manifest, sha256={**digests, name: hashlib.sha256(content).hexdigest()})
     for words in (["status"], ["resume", "-j", 2], ["report", sweep]):
         pernn(*words, "-r", work)
     require(not mark.exists(), "a pickle was run")
@@ -241,7 +213,6 @@ def links(directory: Path) -> Counts:
     places += [f"{run}/{name}" for name in inside]
     for place in places:
         shutil.rmtree(outside, ignore_errors=True)
-        outside.mkdir()
         shutil.copytree(source, root)
         (root / run / "result.json").unlink()
         if (root / place).exists():
@@ -294,10 +265,9 @@ def _name_code(root: Path, sweep: str, place: str, work: Path) -> None:
     elif place == "spec.json":
         spec = json.loads((run / "spec.json").read_text())["spec"]
         spec |= {"core": {**spec["core"], "kind": NAMED}, "analysis": {}}
-        run = run.with_name(fingerprint(spec))
-        run.mkdir()
-        values = {"format": 1, "fingerprint": run.name, "spec": spec}
-        (run / "spec.json").write_text(json.dumps(values))
+        other = RunDirectory(root, fingerprint(spec))
+        other.path.mkdir()
+        other.write_spec(spec)
     else:
         (run / "result.json").unlink()
         kind = NAMED if place == "sweep.json" else "evil"

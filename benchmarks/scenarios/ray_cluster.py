@@ -18,26 +18,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
-from pernn.lab.runners import LocalRunner, RayRunner, TrialEvent
+from pernn.lab.runners import RayRunner, TrialEvent
 from pernn.lab.runs import RunSpec
 from pernn.lab.store import RunDirectory
 
 from .commands import Counts
-from .trials import children, compare, send
+from .trials import compare, pgrep, run_of, send
 
 START_SECONDS = 240.0
 """Within which a node serves, on a machine however busy."""
 HOST = "127.0.0.2"
 """Loopback, too, but not the address that Ray takes for a mistake and replaces."""
-SPEC = RunSpec.load(
-    {
-        "task": {"kind": "reverse_ordering", "vocab_size": 4, "length": 5, "num_held_out": 32},
-        "core": {"kind": "elman", "hidden_size": 8},
-        "encoding": {"kind": "none"},
-        "embedding_size": 8,
-        "training": {"batch_size": 4},
-    }
-)
+SPEC = RunSpec.load({
+    "task": {"kind": "reverse_ordering", "vocab_size": 4, "length": 5, "num_held_out": 32},
+    "core": {"kind": "elman", "hidden_size": 8}, "encoding": {"kind": "none"},
+    "embedding_size": 8, "training": {"batch_size": 4},
+})  # fmt: skip
 
 
 class RayNodes:
@@ -78,7 +74,7 @@ class RayNodes:
 
 def descendants(process: int) -> list[int]:
     """Return a process's children, their children and so on."""
-    found = children(process)
+    found = pgrep("--parent", process)
     return found + [below for child in found for below in descendants(child)]
 
 
@@ -129,22 +125,22 @@ def ray_cluster(
     """
     sizes = {"training.iterations": iterations, "training.checkpoint_interval": iterations // 10}
     specs = [SPEC.override({**sizes, "seed": seed}) for seed in range(num_trials)]
-    LocalRunner(jobs=2, device="cpu").run(specs, directory / "undisturbed", lambda event: None)
-    begun = time.monotonic()
+    root, begun = directory / "fire", time.monotonic()
     with ray_nodes(num_nodes=2, cpus_per_node=1) as nodes:
-        heard = _Killer(nodes, directory / "fire", num_trials // 4, num_trials // 2)
+        heard = _Killer(nodes, root, num_trials // 4, num_trials // 2)
         limit = threading.Timer(limit_seconds, os.kill, (os.getpid(), signal.SIGINT))
         limit.start()
         try:
-            RayRunner(address=nodes.address, device="cpu").run(specs, directory / "fire", heard)
+            RayRunner(address=nodes.address, device="cpu").run(specs, root, heard)
         finally:
             limit.cancel()
     assert (heard.num_workers, heard.num_nodes) == (1, 1), "nothing was killed"
     assert set(heard.ends.values()) == {"finished"}, heard.ends
     assert len(heard.ends) == num_trials
-    found = compare(directory / "fire", directory / "undisturbed", specs)
+    seconds = round(time.monotonic() - begun, 1)
+    found = compare(root, specs)
     assert found["finished lines"] == num_trials, found
-    journals = [RunDirectory(directory / "fire", s.fingerprint()).read_journal() for s in specs]
+    journals = [run_of(root, spec).read_journal() for spec in specs]
     started = [sum(line["event"] == "started" for line in journal) for journal in journals]
     assert set(started) == {1}, "a trial began anew"
     return {
@@ -154,7 +150,7 @@ def ray_cluster(
         "taken up again": found["resumptions"],
         "done twice": 0,
         "identical": found["results"],
-        "seconds": round(time.monotonic() - begun, 1),
+        "seconds": seconds,
     }
 
 

@@ -8,18 +8,15 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from pernn.lab.store import RunDirectory
-
 from .commands import Counts
 from .trials import (
     Driver,
     all_done,
     compare,
     contents,
-    folder_of,
     make_trials,
     newest,
-    run_undisturbed,
+    run_of,
     send,
     wait_until,
 )
@@ -46,17 +43,6 @@ datetime.datetime = datetime_
 """
 """Read by Python when it starts: shifts the clock of the day for a process and its children."""
 
-OTHER_HOST = """
-import fcntl
-
-fcntl.flock = lambda *words: None
-
-from pernn.lab.store import lease
-
-lease.this_boot_id = lambda: "another kernel"
-"""
-"""Read by Python when it starts: another boot id, and locks that reach nobody else."""
-
 
 def random_kills(
     directory: Path,
@@ -73,16 +59,15 @@ def random_kills(
     peace: how many kills there were is counted.
     """
     specs = make_trials(num_trials, num_updates)
-    run_undisturbed(directory / "undisturbed", specs)
     root, chance = directory / "killed", random.Random(11)
     kills = {"worker": 0, "driver": 0, "both": 0}
     begun = time.monotonic()
-    driver = Driver(root, specs, 2)
 
     def progress() -> list[int]:
         return [newest(root, spec) for spec in specs]
 
-    try:
+    with ExitStack() as stack:
+        driver = stack.enter_context(Driver(root, specs, 2))
         while sum(kills.values()) < num_kills and not all_done(root, specs):
             if time.monotonic() - begun > kill_seconds:
                 break
@@ -101,18 +86,14 @@ def random_kills(
             kills[kind] += bool(hit) and all(hit)
             if (victims and kind != "worker") or not driver.alive:
                 driver.process.wait()
-                driver = Driver(root, specs, 2)
+                driver = stack.enter_context(Driver(root, specs, 2))
+        driver.process.wait()
         while not all_done(root, specs):
             # A trial whose workers died too often is given up by a driver, not by the next one.
-            driver.process.wait()
-            driver = driver if all_done(root, specs) else Driver(root, specs, 2)
-        driver.process.wait()
-    finally:
-        driver.end()
+            stack.enter_context(Driver(root, specs, 2)).process.wait()
     counts: Counts = {"trials": num_trials, "kills": sum(kills.values())}
     counts |= {f"kills of {kind}": count for kind, count in kills.items()}
-    counts["seconds"] = round(time.monotonic() - begun)
-    return counts | compare(root, directory / "undisturbed", specs)
+    return {**counts, "seconds": round(time.monotonic() - begun), **compare(root, specs)}
 
 
 def two_drivers(
@@ -123,9 +104,12 @@ def two_drivers(
     Its own and its workers' clock of the day is shifted inside Python; file times are the system's.
     """
     specs = make_trials(num_trials, num_updates)
-    run_undisturbed(directory / "undisturbed", specs)
     root = directory / "shared"
-    late = _at_start(directory / "late", LATE_CLOCK.format(seconds=seconds_off))
+    code = directory / "late"
+    code.mkdir()
+    (code / "sitecustomize.py").write_text(LATE_CLOCK.format(seconds=seconds_off))
+    folders = [str(code), *filter(None, [os.environ.get("PYTHONPATH")])]
+    late = {"PYTHONPATH": os.pathsep.join(folders)}
     with Driver(root, specs, 1) as first, Driver(root, specs, 1, **late) as second:
         first.finish()
         second.finish()
@@ -135,14 +119,14 @@ def two_drivers(
         finished.append(sum(e["state"] == "finished" and not e["elsewhere"] for e in events))
     begun, off = 0, 0
     for spec in specs:
-        journal = RunDirectory(root, spec.fingerprint()).read_journal()
+        journal = run_of(root, spec).read_journal()
         begun += sum(line["event"] in ("started", "resumed") for line in journal)
-        of_day = (folder_of(root, spec) / "result.json").stat().st_mtime
+        of_day = (run_of(root, spec).path / "result.json").stat().st_mtime
         hour = time.strftime("%Y-%m-%dT%H", time.gmtime(of_day + seconds_off))
         off += journal[-1]["time"].startswith(hour)
     assert begun == sum(finished) == num_trials, (begun, finished)
     counts = {"trials": num_trials, "by the first": finished[0], "by the late one": finished[1]}
-    return {**counts, "times off": off} | compare(root, directory / "undisturbed", specs)
+    return {**counts, "times off": off} | compare(root, specs)
 
 
 def stopped_workers(
@@ -154,7 +138,6 @@ def stopped_workers(
     holds the run, and lives, which replaces the worker.
     """
     specs = make_trials(num_stops, num_updates)
-    run_undisturbed(directory / "undisturbed", specs)
     root, replaced, waited = directory / "stopped", 0, 0
     short = {LEASE: str(lease)}
     for number, spec in enumerate(specs):
@@ -178,7 +161,7 @@ def stopped_workers(
                 replaced += 1
             driver.finish()
     counts = {"stops": num_stops, "workers replaced": replaced, "holders waited for": waited}
-    return counts | compare(root, directory / "undisturbed", specs)
+    return counts | compare(root, specs)
 
 
 def stopped_host(
@@ -190,13 +173,11 @@ def stopped_host(
     on while the trial is being taken further, and when it is done. It must notice, and leave.
     """
     specs = make_trials(num_stops, num_updates)
-    run_undisturbed(directory / "undisturbed", specs)
     root, noticed = directory / "hosts", 0
     short = {LEASE: str(lease)}
-    elsewhere = _at_start(directory / "elsewhere", OTHER_HOST) | short
     for number, spec in enumerate(specs):
         with ExitStack() as stack:
-            holder = stack.enter_context(Driver(root, [spec], 0, **elsewhere))
+            holder = stack.enter_context(Driver(root, [spec], 0, **short))
             wait_until(lambda: newest(root, spec) > 0)  # noqa: B023 called at once
             send(holder.process.pid, signal.SIGSTOP)
             stopped_at = newest(root, spec)
@@ -204,21 +185,13 @@ def stopped_host(
             wait_until(lambda: newest(root, spec) > stopped_at)  # noqa: B023
             if number % 2:
                 driver.finish()
-                before = contents(folder_of(root, spec))
+                before = contents(run_of(root, spec).path)
             send(holder.process.pid, signal.SIGCONT)
             holder.finish()
             driver.finish()
             if number % 2:
-                assert contents(folder_of(root, spec)) == before
+                assert contents(run_of(root, spec).path) == before
             noticed += "lost the lease to process" in holder.said.read_text()
     assert noticed == num_stops, noticed
     counts = {"stops": num_stops, "losses noticed": noticed}
-    return counts | compare(root, directory / "undisturbed", specs)
-
-
-def _at_start(folder: Path, code: str) -> dict[str, str]:
-    """Return the environment in which Python begins with some code."""
-    folder.mkdir(parents=True)
-    (folder / "sitecustomize.py").write_text(code)
-    before = os.environ.get("PYTHONPATH")
-    return {"PYTHONPATH": os.pathsep.join([str(folder), *([before] if before else [])])}
+    return counts | compare(root, specs)

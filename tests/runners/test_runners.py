@@ -210,14 +210,11 @@ def test_a_killed_worker_is_replaced_until_it_dies_too_often(tmp_path, monkeypat
 
 
 def test_a_killed_driver_takes_its_workers_along(tmp_path):
-    driver = Driver(tmp_path, [LONG], 2)
-    try:
+    with Driver(tmp_path, [LONG], 2) as driver:
         wait_until(lambda: newest(tmp_path, LONG) > 0)
         driver.process.kill()
         driver.process.wait()
         wait_until(lambda: read_status(tmp_path, LONG.fingerprint()).state == "stopped")
-    finally:
-        driver.end()
 
 
 PART = """
