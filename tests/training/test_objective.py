@@ -27,7 +27,7 @@ def test_float64_outputs_are_not_rounded():
 
 @pytest.mark.parametrize("chunk", [2, 256])
 def test_padding_is_neither_answered_nor_counted(monkeypatch, chunk):
-    monkeypatch.setattr("pernn.lab.training.evaluation.CHUNK_SIZE", chunk)
+    monkeypatch.setattr("pernn.lab.training.objective.CHUNK_SIZE", chunk)
     model = PositionEncodedRNN(5, "gru", embedding_size=6, hidden_size=6)
     tokens = torch.randint(5, (4, 7)).numpy()
     targets = torch.randint(5, (4, 7)).numpy()
@@ -58,8 +58,8 @@ def test_few_outputs_at_a_time_where_the_vocabulary_is_large(monkeypatch, masked
         read.append(len(rows))
         return F.linear(rows, weight, bias)
 
-    monkeypatch.setattr("pernn.lab.training.evaluation.linear", spy)
-    monkeypatch.setattr("pernn.lab.training.evaluation.MAX_LOGITS", 3 * 4 * 5)
+    monkeypatch.setattr("pernn.lab.training.objective.linear", spy)
+    monkeypatch.setattr("pernn.lab.training.objective.MAX_LOGITS", 3 * 4 * 5)
     parts = predict(model, batch, CPU)
     assert np.array_equal(whole.values, parts.values)
     np.testing.assert_allclose(whole.losses, parts.losses, rtol=1e-5)
@@ -74,7 +74,7 @@ def test_a_decoder_sees_no_answer(monkeypatch):
     predictions = decode(model, Batch(tokens, 0, targets), CPU)
     tokens[:, 4:] = 0
     # One sequence at a time, as where the vocabulary is large.
-    monkeypatch.setattr("pernn.lab.training.evaluation.MAX_LOGITS", 3 * 5)
+    monkeypatch.setattr("pernn.lab.training.objective.MAX_LOGITS", 3 * 5)
     again = decode(model, Batch(tokens, 0, targets), CPU)
     assert np.array_equal(predictions.values, again.values)
     np.testing.assert_allclose(predictions.losses, again.losses, rtol=1e-5)

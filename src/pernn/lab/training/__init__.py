@@ -1,4 +1,4 @@
-"""Training: loop, state, evaluation, schedule, precision. Knows interfaces and metrics only."""
+"""Training: updates, state, objective, schedule, precision. Knows interfaces and metrics only."""
 
 from typing import TYPE_CHECKING
 
@@ -15,14 +15,15 @@ from .config import (
 )
 
 if TYPE_CHECKING:
-    from .evaluation import (
+    from .objective import (
+        DeviceBatch as DeviceBatch,
+        batch_loss as batch_loss,
         decode as decode,
         evaluate as evaluate,
         evaluate_diverged as evaluate_diverged,
         predict as predict,
+        show as show,
     )
-    from .loop import Event as Event, advance as advance
-    from .objective import DeviceBatch as DeviceBatch, batch_loss as batch_loss, show as show
     from .devices import (
         choose_device as choose_device,
         computing as computing,
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
     )
     from .state import TrainState as TrainState
     from .update import (
+        Event as Event,
         Update as Update,
+        advance as advance,
         find_usual as find_usual,
         make_update as make_update,
         set_strength as set_strength,

@@ -1,24 +1,26 @@
-"""One update: a batch goes in, the state changes."""
+"""Updates: a batch goes in, the state changes; one after another, events in between."""
 
+import math
+import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
-from math import inf
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor, nn
 
+from pernn.errors import ConfigError, MachineError, TrialError
 from pernn.kernels import UsualNetwork, has_whole_updates
-from pernn.lab.interfaces import Batch
+from pernn.lab.interfaces import Batch, BatchStream
 
 from .config import Preset, TrainingConfig, encoding_strength, learning_rate
 from .devices import RoundedOnly, rounding
-from .objective import DeviceBatch, batch_loss, show
-from .state import FusedAdam, TrainState
+from .objective import DeviceBatch, batch_loss, evaluate, show
+from .state import REMEDY, FusedAdam, TrainState
 
 
 @dataclass(eq=False)
@@ -38,7 +40,7 @@ class Update:
     device: torch.device
 
     def __post_init__(self) -> None:
-        self.clip_norm = inf if self.preset.clip_norm is None else self.preset.clip_norm
+        self.clip_norm = math.inf if self.preset.clip_norm is None else self.preset.clip_norm
         self._space = torch.empty(0)
         self._found: tuple[tuple[int, int], UsualNetwork | None] = (0, 0), None
         self._moments: list[list[Tensor]] = []
@@ -238,3 +240,88 @@ def now(device: torch.device) -> float:
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     return time.perf_counter()
+
+
+@dataclass(frozen=True)
+class Event:
+    """An event after an update.
+
+    Attributes:
+        update: Number of updates done.
+        kind: `train` or `test` come with metrics, over a log interval or of held-out sequences; at
+            `checkpoint` the spec wants one; `update` is the last event of each.
+        values: The metrics.
+    """
+
+    update: int
+    kind: Literal["train", "test", "checkpoint", "update"]
+    values: dict[str, float] = field(default_factory=dict)
+
+
+def advance(
+    state: TrainState,
+    stream: BatchStream,
+    config: TrainingConfig,
+    preset: Preset,
+    device: torch.device,
+) -> Iterator[Event]:
+    """Train until `config.iterations`, yielding after every update what happened.
+
+    The state may be saved whenever an event arrives; a saved state continues with the same bits.
+
+    Raises:
+        ConfigError: If PyTorch's global generator is drawn from, which no checkpoint holds.
+        MachineError: If the device has too little memory.
+        TrialError: If loss or gradients are not finite at the end of a log interval.
+    """
+    update, generator = make_update(state, config, preset, device), torch.get_rng_state()
+    first = state.update
+    while state.update < config.iterations:
+        batch = stream.train(state.update, config.batch_size)
+        try:
+            update(batch)
+        except RuntimeError as error:
+            # An error in a recording stands before that which it comes from.
+            if not re.search("out of memory|allocate memory", f"{error} {error.__context__}"):
+                raise
+            raise MachineError(
+                f"out of memory on {device}: set training.micro_batch below "
+                f"{config.micro_batch or config.batch_size} sequences at a time (the results are "
+                "the same up to rounding), or run fewer trials on it at once (--jobs)"
+            ) from error
+        if state.update == first + 1 and not torch.equal(generator, torch.get_rng_state()):
+            raise ConfigError(
+                "the core, the encoding or the task draws from PyTorch's global generator in "
+                "training, so no trial could be repeated: draw from `generator` in `build`"
+            )
+        yield from _events(state, stream, config, device)
+
+
+def _events(
+    state: TrainState, stream: BatchStream, config: TrainingConfig, device: torch.device
+) -> Iterator[Event]:
+    """Return what is due after an update, in an order that a checkpoint can rely on."""
+    update, last = state.update, state.update == config.iterations
+    if update % config.log_interval == 0 or last:
+        count = (update - 1) % config.log_interval + 1
+        loss, norm, right = (state.sums / count).tolist()
+        for what, value in (("loss", loss), ("gradient's norm", norm)):
+            if not math.isfinite(value):
+                raise TrialError(
+                    f"the {what} became {value} within updates {update - count + 1}–{update}: "
+                    f"{REMEDY}"
+                )
+        state.sums.zero_()
+        rate = learning_rate(update, config)
+        values = {"loss": loss, "gradient_norm": norm, "learning_rate": rate}
+        if not math.isnan(right):
+            values["token_accuracy"] = right
+        yield Event(update, "train", values)
+    if update % config.evaluation_interval == 0 and not last:
+        found = evaluate(state.model, stream, device, config.precision)
+        if not math.isfinite(found.metrics["loss"]):
+            raise TrialError(f"the held-out loss is not finite after update {update}: {REMEDY}")
+        yield Event(update, "test", dict(found.metrics))
+    if update % config.checkpoint_interval == 0 or last:
+        yield Event(update, "checkpoint")
+    yield Event(update, "update")
