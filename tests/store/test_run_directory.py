@@ -220,6 +220,12 @@ def test_a_look_reads_only_the_results_that_are_new(tmp_path, monkeypatch):
     assert [one.state for one in found] == ["finished", "waiting", "waiting"]
 
 
+def test_a_run_without_a_spec_is_waiting_and_one_with_it_was_begun(run, tmp_path):
+    assert read_status(tmp_path, RUN).state == "stopped"
+    (run.path / "spec.json").unlink()
+    assert read_status(tmp_path, RUN).state == "waiting"
+
+
 def test_a_failure_is_noted_of_a_run_that_was_not_begun_and_never_elsewhere(tmp_path):
     RunDirectory(tmp_path / "results", RUN).note_failure("no GPU", "MachineError")
     status = read_status(tmp_path / "results", RUN)

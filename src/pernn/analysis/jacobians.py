@@ -69,7 +69,14 @@ def choose_form(core: Recurrence) -> Any:
 def linearise(core: Recurrence, gates: Gates, source: int, target: int) -> Linearisation:
     """Linearise outputs of step `target` in the state after step `source`.
 
-    Arguments and errors are those of `jacobian`; inputs after `target` do not matter.
+    Args:
+        core: Module that recurs, from the zero state.
+        gates: Projected inputs of all steps; those after `target` do not matter.
+        source: Step after which the state is taken, counted from 1.
+        target: Step of the outputs.
+
+    Raises:
+        ConfigError: If there are no such steps.
     """
     check_steps(source, target, gates.shape[1])
     with exact_products():

@@ -30,9 +30,11 @@ LEAST = JITTER / 100
 
 
 def latent_states(core: Recurrence, gates: Gates) -> Float[Tensor, "batch time state"]:
-    """Return the flattened state after every step, from the zero state.
+    """Return the flattened state after every step.
 
-    The gates are `core.project(vectors)`, or `model.project(tokens)` of a network.
+    Args:
+        core: Module that recurs, from the zero state.
+        gates: Projected inputs of all steps: `core.project(vectors)`, `model.project(tokens)`.
     """
     axes, state, found = batch_axes(core, gates), None, []
     with exact_products():
@@ -93,7 +95,10 @@ def position_changes(
 ) -> Float[Tensor, "time batch state"]:
     """Return the last state's changes when each step's input is replaced.
 
-    The replacement is that step's of `others`, projected inputs of other sequences.
+    Args:
+        core: Module that recurs, from the zero state.
+        gates: Projected inputs of all steps.
+        others: Those of other sequences, from which a step's replacement is taken.
     """
     last, found = latent_states(core, gates)[:, -1], []
     for step in range(gates.shape[1]):

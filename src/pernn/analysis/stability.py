@@ -160,6 +160,9 @@ def gradient_stability(model: Projecting, pairs: Pairs, *, memory_budget: int = 
         pairs: Sequences, and the steps between which gradients are taken.
         memory_budget: Bytes that may be worked with.
 
+    Returns:
+        All measures of all pairs.
+
     Raises:
         ConfigError: If the model takes no such sequences.
 

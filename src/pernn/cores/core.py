@@ -225,8 +225,9 @@ class Core(nn.Module):
             The outputs, packed if the inputs are, and the state after each sequence's last step.
 
         Raises:
-            ConfigError: As `recur`; if the vectors have other axes or are not `input_size` wide,
-                outputs of packed vectors are to be cut, or `torch.jit.trace` would fix the steps.
+            ConfigError: If the vectors have other axes or are not `input_size` wide, there are no
+                time steps or fewer than outputs, the state has another shape, outputs of packed
+                vectors are to be cut, or `torch.jit.trace` is at work, which would fix the steps.
         """
         if isinstance(inputs, Projected):
             return self.recur(inputs, hx, num_outputs=num_outputs)

@@ -110,7 +110,14 @@ class MinGRU(Stacked):
 
     Its output is its state, `(layers, batch, hidden)`.
 
-    Arguments and errors are those of `S4D`, without `state_size` and `method`.
+    Args:
+        input_size: Width of one input vector.
+        hidden_size: Width of one hidden state.
+        num_layers: Number of stacked layers.
+        options: `batch_first`, true by default, `device`, `dtype` and `generator`, as in `S4D`.
+
+    Raises:
+        ConfigError: If a size is not positive, or dropout or a second direction is asked for.
 
     Source: Feng, Tung, Ahmed, Bengio and Hajimirsadeghi (2024), "Were RNNs all we needed?",
     section 3.1.

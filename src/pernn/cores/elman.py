@@ -18,8 +18,16 @@ from .scanning import add_product, factors_of, recurrent_gradient, refuse_second
 class Elman(RecurrentCore):
     """Elman network with tanh units, interchangeable with `torch.nn.RNN`.
 
-    The arguments are those of `RecurrentCore`, and `nonlinearity`, which must be `tanh`, where
-    `torch.nn.RNN` has it.
+    Args:
+        input_size: Width of one input vector.
+        hidden_size: Width of one hidden state.
+        num_layers: Number of stacked layers.
+        nonlinearity: Must be `tanh`; it stands where `torch.nn.RNN` has it.
+        rest: `bias`, `batch_first` and so on, as in `RecurrentCore`.
+        options: The same by name.
+
+    Raises:
+        ConfigError: If another nonlinearity is asked for, or as `RecurrentCore`.
 
     On vectors it runs compiled kernels for 16 steps and more with gradients, or for 64 and more
     without, while batch times hidden size is at most 8,192 (hidden size at most 64 from 64

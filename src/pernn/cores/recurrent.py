@@ -57,15 +57,22 @@ class RecurrentCore(Core):
     faster (each core says where). The networks feed inputs that are projected already; those
     always take the kernels where there are any.
 
-    Sizes, `dropout`, `bidirectional` and `proj_size`, which must be off, are those of `Core`, and
-    so are errors.
-
     Args:
+        input_size: Width of one input vector.
+        hidden_size: Width of one hidden state.
+        num_layers: Number of stacked layers.
         bias: Whether the layers have the two bias vectors of PyTorch.
         batch_first: Whether `forward` takes and returns `(batch, time, …)`.
+        dropout: Must be 0.
+        bidirectional: Must be false.
+        proj_size: Must be 0.
         device: Where the weights go once they are drawn.
         dtype: Their type there.
         generator: Source of the initial weights; PyTorch's default generator if absent.
+
+    Raises:
+        ConfigError: If a size is not positive, or dropout, a projection or a second direction is
+            asked for.
     """
 
     num_gates: int

@@ -113,8 +113,8 @@ class S4D(Core):
     ) -> "tuple[Float[Tensor, 'batch scored hidden'], Any]":
         """Run all layers over time, as `Core.recur`.
 
-        The state is complex, `(layers, batch, hidden, mode, 2)` as pairs of real and imaginary
-        part. It costs extra at the end: with `num_outputs` it is `None`.
+        The state holds the complex states x as pairs of real and imaginary part, `(layers, batch,
+        hidden, mode, 2)`. It costs extra at the end: with `num_outputs` it is `None`.
         """
         values = gates.gates() if isinstance(gates, Projected) else gates.transpose(0, 1)
         num_steps, batch = values.shape[:2]
@@ -145,7 +145,11 @@ class S4D(Core):
 
 
 class S4DLayer(nn.Module):
-    """One state-space layer, all its parameters real: `double()` leaves complex ones alone."""
+    """One state-space layer, from vectors to vectors of equal width.
+
+    All parameters are real: checkpoints hold no complex numbers, and `double()` leaves complex
+    tensors alone.
+    """
 
     def __init__(self, hidden_size: int, state_size: int) -> None:
         super().__init__()

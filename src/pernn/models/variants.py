@@ -112,11 +112,26 @@ class AutoregressiveRNN(PositionEncodedRNN):
     A learnable vector is concatenated to the input of every step, one in the input phase, another
     in the output phase, which is the last `num_scored` steps. Row K of the embedding, DUMMY, is
     the token of the first output step. `forward` is given the outputs (teacher forcing); `decode`
-    finds them. The other arguments are those of `PositionEncodedRNN`.
+    finds them.
 
     Args:
+        vocab_size: Number of token ids, K.
+        core: Module that recurs, its class or kind;
+            or `torch.nn.GRU` and the like, for which ours of the same function stands in.
+        encoding: Module that gives the encodings, or the kind of one.
+        embedding_size: Width of a token's vector; as wide as the state if absent.
         phase_size: Width of the two phases' vectors; `embedding_size` if absent.
+        hidden_size: Width of the state of a core that is made here; 512 if absent.
+        num_layers: Layers of a core that is made here; 1 if absent.
+        num_positions: Longest sequence, both phases, for an encoding given by kind; 1,024 if
+            absent.
         num_extra_rows: Rows of the embedding after those of the ids, DUMMY's first.
+        device: Where the network goes once its weights are drawn.
+        dtype: Its type there.
+        generator: Source of the initial weights of what is made here.
+
+    Raises:
+        ConfigError: As `PositionEncodedRNN`.
 
     Examples:
         >>> model = AutoregressiveRNN(10, "lstm", "none", embedding_size=8, hidden_size=8)

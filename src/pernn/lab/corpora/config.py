@@ -7,10 +7,21 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, PlainValidator, PositiveInt, SerializeAsAny
 
 from pernn.lab.config import Part, Registry, suggestion
+from pernn.lab.tasks import TaskConfig
 from pernn.randomness import MAX_SEED
 
 from .grammar import Grammar
-from .text import Corpus, OwnText, Sotu, Wikitext, data_root, find_text, list_texts, raw_folder
+from .text import (
+    Corpus,
+    OwnText,
+    Rules,
+    Sotu,
+    Wikitext,
+    data_root,
+    find_text,
+    list_texts,
+    raw_folder,
+)
 
 Unit = Literal["pieces", "characters"]
 """What a token of a text is: a SentencePiece piece, or a character."""
@@ -177,3 +188,22 @@ def _validate(value: Any) -> CorpusConfig:
 
 AnyCorpus = Annotated[SerializeAsAny[CorpusConfig], PlainValidator(_validate)]
 """A field that takes any corpus: by its kind, or a text of one's own by its name."""
+
+
+class PreparedConfig(TaskConfig):
+    """Base of tasks on a prepared corpus.
+
+    Attributes:
+        vocab_size: Number of pieces; `as-written` the 256 bytes included.
+        corpus: Which text.
+        rules: What of the text is used and scored; the preset's if absent.
+    """
+
+    vocab_size: Annotated[int, Field(ge=260, le=2**20)] = 32_768
+    corpus: AnyCorpus = WikitextConfig()
+    rules: Rules | None = None
+
+    @property
+    def effective_rules(self) -> Rules:
+        """The rules, by default those of `as-run`."""
+        return self.rules or "as-run"

@@ -11,11 +11,11 @@ from pydantic import Field
 
 from pernn.lab.interfaces import UNSCORED, Batch, Measurement, Predictions, Table
 from pernn.lab.metrics import token_accuracy
-from pernn.lab.tasks import TASKS, TaskConfig
+from pernn.lab.tasks import TASKS
 from pernn.randomness import RandomStream
 from pernn.randomness import Split as Purpose
 
-from .config import AnyCorpus, WikitextConfig
+from .config import PreparedConfig
 from .pieces import UNKNOWN
 from .preparation import EncodedCorpus, check_source, prepare
 from .text import Rules, Split
@@ -23,7 +23,7 @@ from .text import Rules, Split
 Losses = Float64[np.ndarray, "paragraphs scored"]
 
 
-class LanguageModellingConfig(TaskConfig):
+class LanguageModellingConfig(PreparedConfig):
     """Predict each token of a paragraph from those before it.
 
     Picture (a paragraph of 5 tokens):
@@ -38,23 +38,12 @@ class LanguageModellingConfig(TaskConfig):
     Source: Morita (2024), version 5, appendix E; the published program for `as-run`.
 
     Attributes:
-        vocab_size: Number of pieces; `as-written` the 256 bytes included.
         length: Most tokens of a paragraph that are used.
-        corpus: Which text.
-        rules: What of the text is used and scored; the preset's if absent.
     """
 
     kind: Literal["language_modelling"] = "language_modelling"
     references: ClassVar[tuple[str, ...]] = ("morita2024", "kudo2018")
     length: Annotated[int, Field(ge=2, le=2**16)] = 1024
-    vocab_size: Annotated[int, Field(ge=260, le=2**20)] = 32_768
-    corpus: AnyCorpus = WikitextConfig()
-    rules: Rules | None = None
-
-    @property
-    def effective_rules(self) -> Rules:
-        """The rules, by default those of `as-run`."""
-        return self.rules or "as-run"
 
     @property
     def sizes(self) -> str:

@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int64, UInt16, UInt32
@@ -23,7 +23,7 @@ from pernn.lab.store import (
     write_atomically,
 )
 
-from .config import CORPORA, CorpusConfig, TextConfig, Unit
+from .config import CORPORA, CorpusConfig, PreparedConfig, TextConfig, Unit
 from .pieces import UNKNOWN, Pieces, library, settings, train_pieces
 from .text import (
     ABOUT,
@@ -40,9 +40,6 @@ from .text import (
     sha256,
     split_paragraphs,
 )
-
-if TYPE_CHECKING:
-    from .language_modelling import LanguageModellingConfig
 
 FORMAT = 1
 """Version of a prepared folder; a larger number is refused."""
@@ -147,9 +144,7 @@ Hear = Callable[[str, int, int], None]
 PARAGRAPHS_AT_ONCE = 4096
 
 
-def prepare(
-    config: "LanguageModellingConfig", hear: Hear = lambda stage, done, total: None
-) -> EncodedCorpus:
+def prepare(config: PreparedConfig, hear: Hear = lambda stage, done, total: None) -> EncodedCorpus:
     """Open a task's corpus, prepared now if it never was.
 
     If another process is preparing it, this one waits and then takes what the other has made.
@@ -180,7 +175,7 @@ def prepare(
     return corpus
 
 
-def check_source(config: "LanguageModellingConfig") -> None:
+def check_source(config: PreparedConfig) -> None:
     """Refuse a task whose corpus is not prepared, and cannot be.
 
     Raises:
@@ -191,7 +186,7 @@ def check_source(config: "LanguageModellingConfig") -> None:
         config.corpus.build().sources()
 
 
-def folder_of(config: "LanguageModellingConfig") -> Path:
+def folder_of(config: PreparedConfig) -> Path:
     """Return the folder of a task's corpus, prepared or not."""
     rules = config.effective_rules
     parameters = {
@@ -204,7 +199,7 @@ def folder_of(config: "LanguageModellingConfig") -> Path:
     return data_root() / "prepared" / name
 
 
-def _make(folder: Path, config: "LanguageModellingConfig", hear: Hear) -> None:
+def _make(folder: Path, config: PreparedConfig, hear: Hear) -> None:
     with TemporaryDirectory(".partial", f".{folder.name}.", folder.parent) as made:
         partial = Path(made)
         manifest = _fill(partial, config, hear)
@@ -215,7 +210,7 @@ def _make(folder: Path, config: "LanguageModellingConfig", hear: Hear) -> None:
             partial.rename(folder)
 
 
-def _fill(folder: Path, config: "LanguageModellingConfig", hear: Hear) -> dict[str, Any]:
+def _fill(folder: Path, config: PreparedConfig, hear: Hear) -> dict[str, Any]:
     corpus, rules, unit = config.corpus.build(), config.effective_rules, config.corpus.tokens
     digest = hashlib.sha256()
     num_articles: dict[Split, int] = {}
@@ -254,7 +249,11 @@ def _text_file(folder: Path, split: Split) -> Path:
 def _clean(
     folder: Path, split: Split, corpus: Corpus, rules: Rules, digest: Any, hear: Hear
 ) -> tuple[int, int]:
-    """Write a part's paragraphs to a file, and count its articles and them."""
+    """Write a part's paragraphs to a file, one per line: the source is read only once.
+
+    Returns:
+        How many articles and paragraphs there are.
+    """
     num_articles = done = 0
     with _text_file(folder, split).open("wb") as file:
         for line in read_lines(corpus.lines(split)):

@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -190,16 +191,27 @@ class Compared:
         differences: Seed → A − B, in the metric's unit.
         means: Mean of A and of B.
         interval: Student's t interval of the mean difference.
-        p_value: Of the sign-flip test of it.
-        effect: Its size; `None` where all differences are equal, or there are only two.
     """
 
     name: str
     differences: Mapping[int, float]
     means: tuple[float, float]
     interval: Interval
-    p_value: float
-    effect: Effect | None
+
+    # Sixteen pairs have 65,536 signs, which figures of factors do not ask for.
+    @cached_property
+    def p_value(self) -> float:
+        """p-value of the mean difference, by the sign-flip test."""
+        return sign_flip_test([*self.differences.values()])
+
+    @property
+    def effect(self) -> Effect | None:
+        """Size of the effect, `None` of two or equal differences."""
+        return effect_size([*self.differences.values()])
+
+    def dump(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return {**asdict(self), "p_value": self.p_value, "effect": self.effect}
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -265,9 +277,9 @@ class Comparison:
             "num_unpaired": list(pairs.num_unpaired),
             "num_on_both_sides": pairs.num_same,
             "num_diverged": pairs.num_diverged,
-            "cells": [asdict(one) for one in self.cells],
-            "overall": self.overall and asdict(self.overall),
-            "by_core": [asdict(one) for one in self.by_core],
+            "cells": [one.dump() for one in self.cells],
+            "overall": self.overall and self.overall.dump(),
+            "by_core": [one.dump() for one in self.by_core],
             "notes": list(self.notes),
         }
 
@@ -329,17 +341,10 @@ def _compared(name: str, cells: Cells, never: Never | None) -> Compared | None:
     differences = {seed: _rounded(one - other) for seed, (one, other) in means.items()}
     values = list(differences.values())
     first, second = (math.fsum(side) / len(seeds) for side in zip(*means.values(), strict=True))
-    found = Compared(
-        name,
-        differences,
-        (first, second),
-        student_interval(values),
-        sign_flip_test(values),
-        effect_size(values),
-    )
+    found = name, differences, (first, second), student_interval(values)
     if never is None:
-        return found
-    return Sooner(**vars(found), num_never=_count(never[c][seed] for c in cells for seed in seeds))
+        return Compared(*found)
+    return Sooner(*found, num_never=_count(never[c][seed] for c in cells for seed in seeds))
 
 
 def _name(pairs: Pairs, cell: tuple[Any, ...]) -> str:

@@ -116,7 +116,7 @@ def nearest_checkpoints(
 
 
 def choose_checkpoints(spec: RunSpec, root: Path) -> Mapping[int, Sequence[float]]:
-    """Map the checkpoints that are measured to the levels that they stand for."""
+    """Map the checkpoints that are measured to their levels."""
     config, every = spec.analysis, dict.fromkeys(spec.analysed_updates, ())
     if config is None or isinstance(config, StabilityAnalysis):
         return every
@@ -391,7 +391,7 @@ def find_lead(lines: Iterable[Mapping[str, Any]]) -> float | None:
 
 
 def worst(line: Mapping[str, Any], update: int) -> dict[str, Any]:
-    """Return what counts as measured of a network that diverged: gradients that point apart.
+    """Return the measurement of a diverged network: gradients that point apart.
 
     Similarities are −1, everything else that was measured of `line` is unknown.
     """

@@ -257,7 +257,7 @@ class RunSpec(Config):
 
     @property
     def num_own_updates(self) -> int:
-        """Updates of the last stage; of an analysis, the checkpoints that it measures."""
+        """Updates of the last stage, or checkpoints that an analysis measures."""
         if isinstance(self.analysis, AnatomyAnalysis):
             return len(self.analysis.levels)
         return self.training.iterations if self.analysis is None else len(self.analysed_updates)

@@ -1,4 +1,4 @@
-"""Reverse ordering with a vector of its own beside every token, or on longer inputs."""
+"""Reverse ordering with vectors beside tokens, or on longer inputs."""
 
 from dataclasses import dataclass, fields
 from typing import Annotated, ClassVar, Literal

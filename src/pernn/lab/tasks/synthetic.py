@@ -238,7 +238,7 @@ class SyntheticTask:
         )
 
     def shown(self, plain: Batch, seed: int, split: Split, step: int) -> Batch:
-        """Return a batch as it is, unless more than its tokens is shown."""
+        """Return a batch with what is shown beside its tokens, here nothing."""
         return plain
 
     def stream(self, seed: int) -> "SyntheticStream":

@@ -1,4 +1,4 @@
-"""Updates: a batch goes in, the state changes; one after another, events in between."""
+"""Updates of the state, one after another, with events in between."""
 
 import math
 import re
