@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from scenarios import SCENARIOS, sweeps
+from scenarios import SCENARIOS
 from scenarios.every_call import every_call, stopped_at_every_call
 
 DAMAGE = {
@@ -48,21 +48,23 @@ def test_a_holder_stopped_at_a_sample_of_all_calls_costs_nothing(tmp_path):
     assert counts["num_calls"] >= 100
 
 
-KILLS = [
-    (sweeps.random_kills, {"num_trials": 4, "num_kills": 4, "num_updates": 100}, {"results": 4}),
-    (sweeps.two_drivers, {"num_trials": 6, "num_updates": 40}, {"finished lines": 6}),
-    (sweeps.stopped_workers, {"num_stops": 1, "num_updates": 200, "lease": 1.0},
-     {"holders waited for": 1}),
-    (sweeps.stopped_host, {"num_stops": 1, "num_updates": 300, "lease": 1.0},
-     {"losses noticed": 1}),
-]  # fmt: skip
-"""What is done to a sweep, how often, and counts that it must end with."""
+KILLS = {
+    "random_kills": ({"num_trials": 4, "num_kills": 4, "num_updates": 100}, {"results": 4}),
+    "two_drivers": ({"num_trials": 6, "num_updates": 40}, {"finished lines": 6}),
+    "stopped_workers": (
+        {"num_stops": 1, "num_updates": 200, "lease": 1.0},
+        {"holders waited for": 1},
+    ),
+    "stopped_host": ({"num_stops": 1, "num_updates": 300, "lease": 1.0}, {"losses noticed": 1}),
+}
+"""What is done to a sweep → how often, and counts that it must end with."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("scenario", "options", "least"), KILLS, ids=lambda one: str(one)[:30])
-def test_a_sweep_that_is_killed_or_stopped_does_nothing_twice(tmp_path, scenario, options, least):
-    counts = scenario(tmp_path, **options)
+@pytest.mark.parametrize("name", KILLS)
+def test_a_sweep_that_is_killed_or_stopped_does_nothing_twice(tmp_path, name):
+    options, least = KILLS[name]
+    counts = SCENARIOS[name](tmp_path, **options)
     print(counts)
     assert counts | least == counts
     assert counts.get("kills", 2) >= 2
