@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from drawn import draw, parts_of
+from pernn.cores import map_state
 from pernn.errors import ConfigError
 from pernn.lab.cores import CORES
 
@@ -301,6 +302,16 @@ def test_autocast_keeps_states_and_gradients_in_float32(kind):
     assert {p.grad.dtype for p in core.parameters()} == {torch.float32}
     torch.testing.assert_close(outputs, exact, rtol=0, atol=0.03)
     assert not torch.equal(outputs, exact)
+
+
+@each_kind
+def test_a_narrower_state_as_from_autocast_is_widened(kind):
+    core, inputs = build(kind, 2).float(), draw(BATCH, TIME, INPUT).float()
+    _, final = core(inputs)
+    narrow = map_state(final, lambda part: part.bfloat16())
+    wide = map_state(narrow, lambda part: part.float())
+    for run in (core, lambda values, state: core.recur(core.project(values), state)):
+        torch.testing.assert_close(run(inputs, narrow), run(inputs, wide), rtol=0, atol=0)
 
 
 @each_gated

@@ -294,15 +294,20 @@ class Core(nn.Module):
         """Return the sizes for `repr`, as PyTorch's modules do."""
         return f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}"
 
-    def _check_state(self, state: Any, count: int, *shape: Any) -> tuple[Any, ...]:
-        """Return a state's tensors: `count` of shape (layers, *shape)."""
+    def _check_state(
+        self, state: Any, dtype: torch.dtype, count: int, *shape: Any
+    ) -> tuple[Any, ...]:
+        """Return a state's tensors: `count` of shape (layers, *shape), of the weights' type.
+
+        A state that autocast made is narrower.
+        """
         parts = tuple(state) if isinstance(state, tuple | list) else (state,)
         expected, found = [(self.num_layers, *shape)] * count, [tuple(one.shape) for one in parts]
         if found != expected:
             self._refuse(
                 f"the state must hold tensors of shapes {expected} (layers, batch, …), got {found}"
             )
-        return parts
+        return tuple(one.to(dtype) for one in parts)
 
     def _count_outputs(self, num_steps: int, num_outputs: int | None) -> list[int]:
         """Return of how many last steps each layer gives the outputs."""

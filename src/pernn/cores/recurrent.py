@@ -194,7 +194,7 @@ class RecurrentCore(Core):
             zeros = inputs.new_zeros((self.num_layers, cast(int, batch), self.hidden_size))
             state = (zeros,) * self.num_states
         else:
-            state = self._check_state(hx, self.num_states, batch, self.hidden_size)
+            state = self._check_state(hx, dtype, self.num_states, batch, self.hidden_size)
         weights = [weight for weights in self.all_weights for weight in weights]
         is_batched = torch._C._functorch.is_batchedtensor
         if not torch.compiler.is_compiling() and any(map(is_batched, (inputs, *weights))):
@@ -234,7 +234,8 @@ class RecurrentCore(Core):
             )
         finals, states = [], None
         if state is not None:
-            states = self._check_state(state, self.num_states, inputs.batch, self.hidden_size)
+            shape = inputs.batch, self.hidden_size
+            states = self._check_state(state, weight.dtype, self.num_states, *shape)
         for layer in range(self.num_layers):
             initial = None if states is None else tuple(part[layer] for part in states)
             outputs, final = self._run_layer(layer, inputs, initial, counts[layer])

@@ -121,7 +121,7 @@ class S4D(Core):
         counts = self._count_outputs(num_steps, num_outputs)
         if state is not None:
             shape = batch, self.hidden_size, self.state_size // 2, 2
-            (state,) = self._check_state(state, 1, *shape)
+            (state,) = self._check_state(state, self.layers[0].skip.dtype, 1, *shape)
         method, finals, wants_state = self._choose(num_steps), [], num_outputs is None
         for index, layer in enumerate(self.layers):
             before = None if state is None else state[index]

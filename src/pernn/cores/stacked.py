@@ -88,9 +88,9 @@ class Stacked(Core):
         if state is None:
             state = values.new_zeros((self.num_layers, *shape), dtype=dtype)
         else:
-            (state,) = self._check_state(state, 1, *shape)
+            (state,) = self._check_state(state, dtype, 1, *shape)
         for index, layer in enumerate(self.layers):
             gates = layer.enter(values) if index else values
-            values, final = layer(gates.to(dtype), state[index].to(dtype), counts[index])
+            values, final = layer(gates.to(dtype), state[index], counts[index])
             finals.append(final)
         return values.transpose(0, 1), torch.stack(finals)
