@@ -307,6 +307,22 @@ def test_unknown_names_are_refused_and_nothing_is_written(plan, old, new, messag
     assert [*plan.parent.iterdir()] == [plan]
 
 
+def test_a_plan_of_a_name_that_is_taken_counts_too(plan, tmp_path, monkeypatch):
+    monkeypatch.delenv("PERNN_PLANS")
+    monkeypatch.chdir(tmp_path)
+    register(plan)
+    theirs = tmp_path / "docs" / "evidence" / "plans"
+    theirs.mkdir(parents=True)
+    lock = plan.with_suffix(".lock.json")
+    shutil.copy(lock, theirs)
+    assert {*read_registrations()} == {"tiny"}
+    lock.unlink()
+    plan.write_text(text().replace('title = "Tiny"', 'title = "Mine"'))
+    register(plan)
+    titles = {name: one.title for name, one in read_registrations().items()}
+    assert titles == {"tiny": "Mine", "docs/evidence/plans/tiny": "Tiny"}
+
+
 def test_primary_claims_are_those_of_the_code(plan, monkeypatch):
     """Of an experiment whose rule knows them."""
     plan.write_text(text().replace('"vocabulary_size"', '"later"'))

@@ -12,7 +12,7 @@ import pytest
 
 from pernn.errors import ConfigError
 from pernn.lab.cli.options import grid_changes
-from pernn.lab.config import flatten
+from pernn.lab.config import flatten, parse_assignment
 from pernn.lab.cores import CORES, GRUConfig
 from pernn.lab.experiments import find_experiment, trials
 from pernn.lab.experiments.grids import SMALL_SEEDS, VALIDATION_SEEDS, first_seeds
@@ -20,7 +20,7 @@ from pernn.lab.reports import judge_all
 from pernn.lab.reports.drawings import draw_curves
 from pernn.lab.reports.forms import differences
 from pernn.lab.reports.texts import Labels, footer_items, value_of
-from pernn.lab.store import load_sweep, save_sweep
+from pernn.lab.store import in_words, load_sweep, save_sweep
 from pernn.lab.sweeps import plan_again, plan_sweep, repeat_command
 from pernn.lab.trials import Trial
 
@@ -204,6 +204,11 @@ def test_what_makes_no_grid_is_refused(changes, said):
 def test_options_that_make_no_grid_are_refused(words, said):
     with pytest.raises(ConfigError, match=said):
         grid_changes(*words)
+
+
+def test_a_value_in_words_is_read_as_itself():
+    for value in ("mybook", "1984", "null", "[a]", "0.1:0.2:3", "", [1, "2"], True, 0.5):
+        assert parse_assignment(f"path={in_words(value)}") == ("path", value)
 
 
 def test_a_sweep_knows_its_grid_again(tmp_path, own_core):

@@ -1,6 +1,7 @@
 """A stage after another: extension after pretraining, analysis after training; cut anywhere."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -62,6 +63,22 @@ def test_frozen_weights_are_those_of_the_pretraining(tmp_path):
     cores = [name for name in before if name.startswith("model.core.")]
     assert cores
     assert all(np.array_equal(before[name], after[name]) for name in cores)
+
+
+def test_a_damaged_analysis_goes_on_once_the_advice_is_followed(tmp_path):
+    whole = execute(SPEC, tmp_path / "whole", device="cpu").result
+    execute(SPEC, tmp_path, device="cpu", on_update=lambda update: update < 12)
+    own, first = (RunDirectory(tmp_path, one.fingerprint()) for one in (SPEC, TRAINING))
+    log, tensors = own.path / "metrics.jsonl", first.path / "checkpoints/update-000000008"
+    log.write_text(log.read_text().replace("1", "2"))
+    with pytest.raises(CorruptError, match=r"metrics\.jsonl.*; delete that file to measure again"):
+        execute(SPEC, tmp_path, device="cpu")
+    log.unlink()
+    (tensors / "tensors.safetensors").write_bytes(b"")
+    with pytest.raises(CorruptError, match=f"; delete {first.path} to train it again"):
+        execute(SPEC, tmp_path, device="cpu")
+    shutil.rmtree(first.path)
+    assert execute(SPEC, tmp_path, device="cpu").result == whole
 
 
 def test_trials_share_a_pretraining(tmp_path):

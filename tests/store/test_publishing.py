@@ -100,6 +100,40 @@ def test_of_two_machines_the_first_stays_and_it_is_said(tmp_path, published):
     assert machines == {0: "one", 1: "one", 2: "one", 3: "two"}
 
 
+def test_a_run_has_one_published_result_whichever_sweeps_share_it(tmp_path, published):
+    first, root = read_published(published), tmp_path / "two"
+    shared = results(root, noise=1, machine="two", seeds=(2, 3))
+    other = Sweep("a-demo", "vocabulary_size", "demo", {"seed": [2, 3]}, shared.runs)
+    made = publish(root, other, published)
+    assert list(made.fates.values()) == ["kept the first", "published"]
+    assert [one for one in read_published(published) if one.spec["seed"] < 3] == first
+    # What is the same may lie in both files.
+    again = Sweep("b-demo", "vocabulary_size", "demo", {"seed": [0]}, sweep_of(root, [0]).runs)
+    assert {*publish(tmp_path / "r", again, published).fates.values()} == {"published"}
+
+
+@pytest.mark.parametrize(
+    ("ends", "expected"),
+    [
+        ([("12:01", {})], 120.0),
+        ([("12:01", {"seconds": 50.5})], 101.0),
+        ([("11:00", {})], 0.0),
+        ([("11:00", {"seconds": 50.5})], 101.0),
+    ],
+)
+def test_core_seconds_do_not_follow_a_clock_that_is_set(tmp_path, ends, expected):
+    (run,) = results(tmp_path / "r", seeds=(0,)).runs[:1]
+    journal = [("12:00", "started", {}), *((time, "finished", more) for time, more in ends)]
+    lines = [
+        {"event": event, "time": f"2026-11-28T{time}:00+00:00", **more}
+        for time, event, more in journal
+    ]
+    path = tmp_path / "r" / "runs" / run / "journal.jsonl"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    publish(tmp_path / "r", sweep_of(tmp_path / "r", [0]), tmp_path / "evidence")
+    assert read_published(tmp_path / "evidence")[0].core_seconds == {run: expected}
+
+
 def test_another_sweeps_file_is_not_taken_for_ones_own(tmp_path, published):
     other = Sweep("vocabulary_size-demo", "sorting", "demo", {}, [])
     with pytest.raises(CorruptError, match="holds vocabulary_size demo"):

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import partial
 from itertools import islice, pairwise
 from pathlib import Path
 from sys import intern
@@ -229,7 +228,8 @@ class Publication:
 def publish(root: Path, sweep: Sweep, folder: Path) -> Publication:
     """Add a sweep's finished trials to its file of published ones.
 
-    The sweep need not be in the results directory, as trials are known by their specs.
+    The sweep need not be in the results directory, as trials are known by their specs. What another
+    sweep's file has with another result is not added: each run has one published result.
     """
     path = folder / f"{sweep.name}{ENDING}"
     load_pyarrow()
@@ -245,10 +245,12 @@ def publish(root: Path, sweep: Sweep, folder: Path) -> Publication:
                     f"{path}: holds {found.experiment} {found.scale}, not {sweep.name}"
                 )
             there = _of_file(path)
-        for run in filter(partial(is_done, root), sweep.runs):
+        done = [run for run in sweep.runs if is_done(root, run)]
+        held = {one.run: one for one in read_published(folder, {*done} - there.keys())} | there
+        for run in done:
             try:
-                if run in there:
-                    same = there[run].result == RunDirectory(root, run).read_result()
+                same = run in held and held[run].result == RunDirectory(root, run).read_result()
+                if run in (there if same else held):
                     fates[run] = "identical" if same else "kept the first"
                     continue
                 one = read_trial(root, run)
@@ -288,7 +290,8 @@ def _core_seconds(directory: RunDirectory) -> float:
             if line["event"] in ("started", "resumed"):
                 begun = now
             elif line["event"] in ("stopped", "finished", "diverged") and begun is not None:
-                total, begun = total + now - begun, None
+                # The calendar's clock may be set, and goes on while a machine sleeps.
+                total, begun = total + line.get("seconds", max(0.0, now - begun)), None
     threads = (directory.read_environment() or {}).get("threads", 1)
     if not isinstance(threads, int):
         raise CorruptError(f"{directory.path}: environment.json does not say how many threads")

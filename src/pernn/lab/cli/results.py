@@ -309,7 +309,7 @@ def register(plan: Path) -> None:
         plan: A TOML file; docs/sweeps.md has an example.
 
     Example:
-        pernn register plans/temperature.toml
+        pernn register plans/mine.toml
     """
     from pernn.lab.registration import register as write_registration
 

@@ -26,7 +26,7 @@ from pernn.analysis import (
     recall_errors,
     subspace_overlap,
 )
-from pernn.errors import ConfigError
+from pernn.errors import ConfigError, CorruptError
 from pernn.lab.interfaces import Batch, LinearOutput
 from pernn.lab.pairing import dual_frequency_pairs, stability_map
 from pernn.lab.store import RunDirectory
@@ -161,7 +161,11 @@ def analyse(
     def measure_one(update: int) -> Line:
         model, folder = deepcopy(untrained), directory.checkpoints
         if update:
-            restore_weights(model, folder.load(update).arrays, folder.path)
+            try:
+                arrays = folder.load(update).arrays
+            except CorruptError as error:
+                raise CorruptError(f"{error}; delete {directory.path} to train it again") from None
+            restore_weights(model, arrays, folder.path)
         return {"update": update, "kind": KIND, **measure(model, levels[update])}
 
     pool = ThreadPoolExecutor(max(1, num_workers), "checkpoint", _begin_thread)

@@ -247,7 +247,8 @@ class Stage(ABC):
                 for update in self.updates():
                     if not on_update(before + update):
                         self.save()
-                        directory.note("stopped", update=self.update)
+                        seconds = time.perf_counter() - begun
+                        directory.note("stopped", update=self.update, seconds=seconds)
                         return Outcome("stopped", None)
                 result, event = self.finish(), "finished"
                 seconds = time.perf_counter() - begun
@@ -425,7 +426,10 @@ class AnalysisRun(Stage):
 
     def __post_init__(self) -> None:
         self.levels = choose_checkpoints(self.spec, self.root)
-        self.lines = {line["update"]: line for line in self.directory.read_metrics()}
+        try:
+            self.lines = {line["update"]: line for line in self.directory.metrics()}
+        except CorruptError as error:
+            raise CorruptError(f"{error}; delete that file to measure again") from None
 
     @property
     def update(self) -> int:

@@ -392,13 +392,16 @@ def plan_folders() -> list[Path]:
 def read_registrations() -> dict[str, Registration]:
     """Read all registered plans, by name."""
     paths = [path for folder in plan_folders() for path in sorted(folder.glob(f"*{PLAN_ENDING}"))]
-    found = {}
+    found: dict[str, Registration] = {}
     for path in paths:
         values = read_json(path, MAX_RESULT_BYTES)
         check_format(path, values)
         del values["format"]
         try:
-            found[path.name.removesuffix(PLAN_ENDING)] = Registration.load(values)
+            plan = Registration.load(values)
         except ConfigError as error:
             raise CorruptError(f"{path}: not a registered plan: {error}") from None
+        name = path.name.removesuffix(PLAN_ENDING)
+        # A plan of one's own may have the name of one that came with the package.
+        found[name if found.get(name, plan) == plan else str(path.with_name(name))] = plan
     return found

@@ -250,7 +250,7 @@ class RunDirectory:
         content = read_whole(path) if path.exists() else b""
         before = state["metrics"].encode() if state else b""
         if not content.startswith(before):
-            wrong = f"{path} lacks the {len(before)} bytes that were measured before"
+            wrong = one_line(f"{path} lacks the {len(before)} bytes that were measured before")
         self._begin_metrics(before)
         return wrong
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import ConfigDict, Field, TypeAdapter
 
 from pernn.errors import ConfigError, CorruptError
+from pernn.lab.config import parse_assignment
 
 from .files import (
     FORMAT,
@@ -63,7 +64,9 @@ class Sweep:
 
 def in_words(value: Any) -> str:
     """Return a value as it stands on a command line."""
-    return value if isinstance(value, str) else json.dumps(value)
+    # A text that reads as something else, such as a number, is put in quotes.
+    is_plain = isinstance(value, str) and parse_assignment(f"value={value}")[1] == value
+    return value if is_plain else json.dumps(value)
 
 
 _SWEEP = TypeAdapter(Sweep)
