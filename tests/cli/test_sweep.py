@@ -1,5 +1,8 @@
 """Control of a sweep: limits, priorities, pause, what failed, and a grid that grows."""
 
+import math
+import random
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -10,7 +13,7 @@ from pernn.lab import sweeps
 from pernn.lab.cli import options
 from pernn.lab.cli.options import LEFT_EARLY, RUNNERS_OF, Launch, read_duration
 from pernn.lab.cli.run import carry_out, pause
-from pernn.lab.runners import InlineRunner, Limits, LocalRunner, RayRunner
+from pernn.lab.runners import InlineRunner, Limits, LocalRunner, RayRunner, TrialEvent
 from pernn.lab.runs import execute
 from pernn.lab.store import (
     RunDirectory,
@@ -22,6 +25,8 @@ from pernn.lab.store import (
     sweep_directory,
 )
 from pernn.lab.sweeps import plan_again, plan_sweep, report_of
+from pernn.lab.trials import gather
+from store.finished import logged
 
 OVERRIDES = CHANGES | {"training.iterations": 2, "training.checkpoint_interval": 1}
 
@@ -177,6 +182,63 @@ def test_a_grid_that_grows_keeps_what_is_finished(tmp_path, monkeypatch):
     assert carry_out(large, tmp_path, launch, as_json=True) == 0
     assert all(read_status(tmp_path, run).state == "finished" for run in large.specs)
     assert {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in before} == before
+
+
+TUNED = OVERRIDES | {"~training.learning_rate": "0.01:0.04:3"}
+
+
+def measured_at(root, specs, best):
+    """Results that are the better, the nearer their rates are to the best one."""
+    for spec in specs:
+        one = random.Random()
+        one.random = lambda rate=spec.training.learning_rate: 0.9 - abs(math.log(rate / best)) / 10
+        logged(root, spec, one, [])
+    return {run.run: run for run in gather(root, [spec.fingerprint() for spec in specs])}
+
+
+def test_what_ran_here_chooses_and_damage_does_not(tmp_path):
+    plan = plan_sweep("vocabulary_size", "demo", TUNED)
+    specs = [*plan.specs.values()]
+    measured_at(tmp_path, specs, 0.02)
+    published = measured_at(tmp_path / "other", specs, 0.01)
+    assert {*replace(plan, published=published).grown(tmp_path).chosen.values()} == {0.02}
+    (RunDirectory(tmp_path, specs[0].fingerprint()).path / "result.json").write_text("{")
+    assert {*replace(plan, published=published).grown(tmp_path).chosen.values()} == {0.02}
+    assert plan.grown(tmp_path).chosen == {}
+
+
+def test_a_tuned_sweep_keeps_what_it_finished_when_published_trials_are_out_of_sight(tmp_path):
+    plan = plan_sweep("vocabulary_size", "demo", TUNED)
+    published = measured_at(tmp_path / "other", plan.specs.values(), 0.02)
+    grown = replace(plan, published=published).grown(tmp_path)
+    *_, judged, other = grown.specs.values()
+    measured_at(tmp_path, [judged], 0.02)
+    for one in (grown, plan):
+        sweeps.save_plan(tmp_path, one)
+    runs = load_sweep(tmp_path, plan.sweep.name).runs
+    assert [*runs] == [*plan.specs, judged.fingerprint()]
+    assert other.fingerprint() not in runs
+
+
+def test_work_that_is_left_comes_before_a_failure_in_the_exit_status(tmp_path, monkeypatch):
+    class Stopped(InThisProcess):
+        def run(self, specs, root, on_event):
+            on_event(TrialEvent("failed", specs[0].fingerprint(), message="lost"))
+            self.limits.reason = "a pause was asked for"
+
+    monkeypatch.setattr(options, "LocalRunner", Stopped)
+    plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
+    assert carry_out(plan, tmp_path, Launch(device="cpu"), as_json=True) == LEFT_EARLY
+
+
+def test_a_runner_may_be_used_again_after_a_limit(tmp_path):
+    plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
+    runner = InThisProcess(device="cpu", limits=Limits(trials=2))
+    watch = {"watch": lambda specs: nullcontext(lambda event: None), "evidence": None}
+    found = [sweeps.run_sweep(plan, tmp_path, runner, **watch).stopped for _ in range(3)]
+    assert found == ["--max-trials 2 reached"] * 2 + [""]
+    assert counted(tmp_path, plan.sweep.runs) == 5
+    assert not runner.limits.paused()
 
 
 def test_times_are_read():

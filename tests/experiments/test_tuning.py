@@ -115,7 +115,20 @@ def test_a_grid_is_geometric(text, values):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "0.1", "1:2", "2:1:3", "0:1:3", "1:2:1", "1:inf:3", "a:b:c", "1:2:3:4", "-:1:3", "1:2:0"],
+    [
+        "",
+        "0.1",
+        "1:2",
+        "2:1:3",
+        "0:1:3",
+        "1:2:1",
+        "1:inf:3",
+        "a:b:c",
+        "1:2:3:4",
+        "-:1:3",
+        "1:2:0",
+        "1:1.0001:3",
+    ],
 )
 def test_what_is_no_grid_is_refused(text):
     with pytest.raises(ConfigError, match="expected LOW:HIGH:N such as"):
@@ -127,6 +140,8 @@ def test_what_is_no_grid_is_refused(text):
     [
         ("vocabulary_size", {"~training.rate": "1:2:3"}, "training.rate"),
         ("vocabulary_size", {PATH: "1:2:3", "~seed": "1:2:3"}, "--tune takes one setting"),
+        ("vocabulary_size", {PATH: "1:2:3", PATH[1:]: 0.5}, "give one of them"),
+        ("vocabulary_size", {PATH: "1:2:3", f"+{PATH[1:]}": [0.5]}, "give one of them"),
         ("vocabulary_size", {PATH: "1:2:3", "seed": [111, 1009]}, "1009 chooses settings"),
         ("learning_rate", {PATH: "1:2:3"}, "its claims choose a setting already"),
         ("gradient_stability", {PATH: "1:2:3"}, "its first metric is similarity"),

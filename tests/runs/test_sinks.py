@@ -9,7 +9,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from pernn.errors import ConfigError, MachineError, StoreError
+from pernn.errors import ConfigError, MachineError
 from pernn.lab.cli.options import Launch
 from pernn.lab.runners import LocalRunner
 from pernn.lab.runs import SINKS_VARIABLE, choose_sinks, execute, sinks
@@ -159,9 +159,15 @@ def test_a_missing_package_is_said_before_the_first_trial(tmp_path, monkeypatch)
         choose_sinks(None)
 
 
-def test_logs_do_not_leave_the_results_directory(tmp_path, monkeypatch):
+@pytest.mark.parametrize("kind", ["link", "file"])
+def test_logs_that_cannot_be_here_are_left_out(tmp_path, monkeypatch, kind):
     monkeypatch.setenv(SINKS_VARIABLE, "tensorboard")
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "logs").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(StoreError, match="symbolic link"):
-        execute(SPEC, tmp_path, device="cpu")
+    place, elsewhere, said = tmp_path / "logs", tmp_path / "elsewhere", list[str]()
+    elsewhere.mkdir()
+    if kind == "link":
+        place.symlink_to(elsewhere)
+    else:
+        place.touch()
+    assert execute(SPEC, tmp_path, device="cpu", on_warning=said.append).state == "finished"
+    assert said[0].startswith("logging to tensorboard ended: ")
+    assert not [*elsewhere.iterdir()]

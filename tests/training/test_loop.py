@@ -123,13 +123,15 @@ def test_a_loss_that_is_no_number_ends_the_trial() -> None:
         events(trial, state)
 
 
-@pytest.mark.parametrize("change", ["missing", "extra"])
+@pytest.mark.parametrize("change", ["missing", "extra", "shape"])
 def test_checkpoints_of_another_model_are_refused(change: str) -> None:
     trial, state = start()
     events(trial, state)
     arrays = state.dump()
     if change == "missing":
         del arrays["model.output_layer.bias"]
+    elif change == "shape":
+        arrays["model.output_layer.bias"] = np.zeros(1, np.float32)
     else:
         arrays["model.more"] = np.zeros(1, np.float32)
     with pytest.raises(CorruptError, match="does not fit the model"):

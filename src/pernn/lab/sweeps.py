@@ -5,13 +5,13 @@ import json
 import shlex
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pernn.errors import ConfigError, StoreError, one_line
+from pernn.errors import ConfigError, CorruptError, StoreError, one_line
 from pernn.lab.config import own_parts_off
 from pernn.lab.experiments import (
     ADDED,
@@ -34,6 +34,8 @@ from pernn.lab.store import (
     in_words,
     is_done,
     is_pause_requested,
+    list_sweeps,
+    load_sweep,
     read_json,
     save_sweep,
     sweep_directory,
@@ -180,8 +182,6 @@ def run_sweep(
         anew: Write the report also where it is up to date and nothing was run.
     """
     name, limits = plan.sweep.name, getattr(runner, "limits", Limits())
-    asked = limits.paused
-    limits.paused = lambda: asked() or is_pause_requested(root, name)
     plan = plan.with_published(evidence, on_warning, root)
     wanted = plan.missing(root)
     withdraw_pause(root, name)  # one that is asked for from now on counts
@@ -202,26 +202,28 @@ def run_sweep(
         say(f"All {len(plan.specs)} trials of {name} are finished: nothing to do.")
         if not anew and plan.is_reported(root):
             return SweepResult(name, root, (), page, (), plan)
-    while True:
-        column = plan.tuning.column if plan.tuning else ""
-        for condition in [one for one in plan.chosen if one not in told]:
-            say(f"Chosen: {column} = {plan.chosen[condition]:g} for {condition}")
-        told |= plan.chosen.keys()
-        if wanted:
-            kept = sum(plan.is_finished(root, run) for run in plan.specs)
-            finished = f" ({kept} are finished)" if kept else ""
-            say(
-                f"Running {len(wanted)} trials{finished}, {runner.describe()}; "
-                f"results in {one_line(str(root))}"
-            )
-            with watch(wanted) as on_event:
-                runner.run(wanted, root, partial(_note, failures, on_event))
-        more = plan.with_published(evidence, on_warning, root)
-        if limits.reason or failures or len(more.specs) == len(plan.specs):
-            break
-        plan = more
-        save_plan(root, plan)
-        wanted = plan.missing(root)
+    with limits.anew(lambda: is_pause_requested(root, name)):
+        while True:
+            column = plan.tuning.column if plan.tuning else ""
+            for condition in [one for one in plan.chosen if one not in told]:
+                say(f"Chosen: {column} = {plan.chosen[condition]:g} for {condition}")
+            told |= plan.chosen.keys()
+            if wanted:
+                kept = sum(plan.is_finished(root, run) for run in plan.specs)
+                finished = f" ({kept} are finished)" if kept else ""
+                say(
+                    f"Running {len(wanted)} trials{finished}, {runner.describe()}; "
+                    f"results in {one_line(str(root))}"
+                )
+                with watch(wanted) as on_event:
+                    runner.run(wanted, root, partial(_note, failures, on_event))
+            more = plan.with_published(evidence, on_warning, root)
+            if limits.reason or failures or len(more.specs) == len(plan.specs):
+                break
+            plan = more
+            save_plan(root, plan)
+            wanted = plan.missing(root)
+    stopped = limits.reason if more.missing(root) else ""
     for failure in failures:
         on_warning(f"{plan.specs[failure.run].label} {failure.state}: {failure.message}")
     damage: list[str] = []
@@ -229,7 +231,7 @@ def run_sweep(
     for lost in report.lacking:
         on_warning(lost)
     return SweepResult(
-        name, root, failures, report.page, report.verdicts, plan, report, limits.reason, damage
+        name, root, failures, report.page, report.verdicts, plan, report, stopped, damage
     )
 
 
@@ -240,9 +242,19 @@ def _note(failures: list[TrialEvent], on_event: OnEvent, event: TrialEvent) -> N
 
 
 def save_plan(root: Path, plan: "Plan") -> None:
-    """Write a sweep's list of runs, if it is one."""
-    if plan.sweep.experiment != SINGLE:
-        save_sweep(root, plan.sweep)
+    """Write a sweep's list of runs, if it is one.
+
+    Of a tuned sweep, what is finished here stays in it, whatever published trials ask for today.
+    """
+    sweep = plan.sweep
+    if sweep.experiment == SINGLE:
+        return
+    if plan.tuning and sweep.name in list_sweeps(root):
+        with suppress(CorruptError):
+            before = load_sweep(root, sweep.name).runs
+            kept = [run for run in before if run not in plan.specs and is_done(root, run)]
+            sweep = replace(sweep, runs=[*sweep.runs, *kept])
+    save_sweep(root, sweep)
 
 
 @dataclass(frozen=True)
@@ -278,8 +290,10 @@ class Plan:
         metric = self.tuning.metric
 
         def score(spec: RunSpec) -> float | None:
-            run = spec.fingerprint()
-            one = self.published.get(run) or read_trial(root, run, lambda reason: None)
+            run, one = spec.fingerprint(), None
+            with suppress(CorruptError):  # whoever reads all trials names it
+                one = read_trial(root, run, lambda reason: None)
+            one = one or self.published.get(run)
             return None if one is None else one.row().get(metric)
 
         trials, chosen = self.tuning.trials(score)

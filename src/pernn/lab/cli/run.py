@@ -1,6 +1,7 @@
 """`pernn prepare`, `run`, `train`, `resume` and `pause`."""
 
 import math
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ from pernn.lab.runs import RunSpec, estimate, tell_apart
 from pernn.lab.store import (
     RunDirectory,
     evidence_folder,
+    in_words,
     is_done,
     list_sweeps,
     load_sweep,
@@ -96,10 +98,11 @@ def prepare(
         name = name or file.stem.lower()
         config = keep_text(file, name, share=share, unit="characters" if characters else "pieces")
         train, valid, test = config.paragraphs
+        corpus = f"task.corpus={in_words(name)}"
         typer.echo(
             f"{name}: {sum(config.paragraphs):,} paragraphs kept in {raw_folder(name).absolute()}: "
             f"{train:,} to train, {valid:,} for validation, {test:,} for the test\n"
-            f"Use it:  pernn run language_modelling --set task.corpus={name}"
+            f"Use it:  pernn run language_modelling --set {shlex.quote(corpus)}"
         )
         return
     if name is not None or share != SHARE or characters:
@@ -310,7 +313,8 @@ def carry_out(
             f"to go on: pernn resume {found.name}{where(root)}"
         )
     lost = left_out(found.damage)
-    return failure_status(found.failures) or lost or (LEFT_EARLY if found.stopped else 0)
+    # That work is left comes first: a queue starts the command again.
+    return LEFT_EARLY if found.stopped else failure_status(found.failures) or lost
 
 
 def _check(

@@ -13,6 +13,7 @@ from pernn.errors import ConfigError
 from pernn.lab.config import flatten
 from pernn.lab.runs import RunSpec
 
+from .expansion import ADDED
 from .experiment import Columns, Experiment, FigureLayout, names_of
 from .grids import RATE, VALIDATION_SEEDS
 from .predicates import Choice, Claim, qualified
@@ -106,11 +107,15 @@ def read_grid(text: str) -> tuple[float, ...]:
         low, high, count = float(first), float(last), int(number)
     except ValueError:
         low = high = count = 0
-    if not (0 < low < high < math.inf and count > 1):
+    found: tuple[float, ...] = ()
+    if 0 < low < high < math.inf and count > 1:
+        found = tuple(_rounded(low * (high / low) ** (n / (count - 1))) for n in range(count))
+    if not found or len({*found}) < count:
         raise ConfigError(
-            f"--tune is invalid: expected LOW:HIGH:N such as 0.001:0.014:9, got {text[:40]!r}"
+            f"--tune is invalid: expected LOW:HIGH:N such as 0.001:0.014:9, N values that differ "
+            f"in their first {DIGITS} digits, got {text[:40]!r}"
         )
-    return tuple(_rounded(low * (high / low) ** (n / (count - 1))) for n in range(count))
+    return found
 
 
 def _rounded(value: float) -> float:
@@ -132,6 +137,10 @@ def tune(
         raise ConfigError("--tune takes one setting")
     ((path, text),) = found.items()
     column, metric = path.removeprefix(TUNED), experiment.figure.metrics[0]
+    if {column, f"{ADDED}{column}"} & changes.keys():
+        raise ConfigError(
+            f"--tune {column} is incompatible with --set or --add of the same: give one of them"
+        )
     if "accuracy" not in metric:
         raise ConfigError(f"{experiment.name} cannot be tuned: its first metric is {metric}")
     if any(claim.choice for claim in experiment.claims):

@@ -20,7 +20,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from pydantic import TypeAdapter
 
-from pernn.errors import BusyError, ConfigError, PernnError, StoreError, counted
+from pernn.errors import BusyError, ConfigError, PernnError, StoreError, counted, one_line
 from pernn.lab.runs import RunSpec
 from pernn.lab.store import LeaseWatch, RunDirectory, is_done
 
@@ -155,6 +155,16 @@ class Limits:
     _asked: float = 0.0
     _finished: int = 0
 
+    @contextmanager
+    def anew(self, paused: Callable[[], bool]) -> Iterator[None]:
+        """Count from 0, whatever stopped the runner before, and heed one more who may pause it."""
+        before, self.paused = self.paused, lambda: before() or paused()
+        self.reason, self._finished = "", 0
+        try:
+            yield
+        finally:
+            self.paused = before
+
     def count(self, event: TrialEvent) -> None:
         """Count what was finished here."""
         self._finished += event.state == "finished" and not event.elsewhere
@@ -262,7 +272,7 @@ def _failure(run: str, root: Path, error: Exception) -> TrialEvent:
     name = type(error).__name__
     if isinstance(error, BusyError):
         return TrialEvent("running", run, message=str(error), error=name, elsewhere=True)
-    message, first = str(error), str(error).partition("\n")[0]
+    message, first = str(error), one_line(str(error).partition("\n")[0])
     if not isinstance(error, PernnError):
         with suppress(OSError):
             # The disk on which the log lies may be what is full.

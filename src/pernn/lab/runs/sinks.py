@@ -114,9 +114,9 @@ class Log:
         label = re.sub(r"[^A-Za-z0-9=_.]+", "-", spec.label)[:100]
         for name in names:
             folder = root / FOLDER / name
-            refuse_links(folder.parent, folder)
-            folder.parent.mkdir(exist_ok=True)
             with self._guarding(name):
+                refuse_links(folder.parent, folder)
+                folder.parent.mkdir(exist_ok=True)
                 place = folder / f"{label}-{spec.fingerprint()}"
                 shutil.rmtree(place, ignore_errors=True)
                 self._sinks[name] = SINKS[name][1](place, spec)

@@ -187,13 +187,16 @@ class TrainState:
         """Load what `dump` returned after that many updates.
 
         Raises:
-            CorruptError: If names are not those of this model.
+            CorruptError: If names or shapes are not those of this model.
         """
         model, moments = self.model.state_dict(), self._moments()
         tensors = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
         if odd := tensors.keys() ^ {"sums", *moments, *(f"model.{name}" for name in model)}:
             raise CorruptError(f"checkpoint does not fit the model: {', '.join(sorted(odd)[:5])}")
-        self.model.load_state_dict({name: tensors[f"model.{name}"] for name in model})
+        try:
+            self.model.load_state_dict({name: tensors[f"model.{name}"] for name in model})
+        except RuntimeError as error:  # other shapes, as of an own core that was changed
+            raise CorruptError(f"checkpoint does not fit the model: {error}") from None
         for name, kept in moments.items():
             # In place: whole updates and recordings keep these tensors.
             kept.copy_(tensors[name])
