@@ -206,6 +206,18 @@ def test_options_that_make_no_grid_are_refused(words, said):
         grid_changes(*words)
 
 
+def test_seeds_that_choose_stay_beside_one_seed_and_may_run_alone():
+    def seeds_of(value):
+        plan = plan_sweep("tuned_vocabulary_size", "demo", {"seed": value})
+        return {spec.seed for spec in plan.specs.values()}
+
+    assert seeds_of(111) == seeds_of([111]) == {111, *VALIDATION_SEEDS}
+    assert seeds_of([*VALIDATION_SEEDS]) == {*VALIDATION_SEEDS}
+    assert seeds_of([1009]) == {1009}
+    with pytest.raises(ConfigError, match="1009 chooses settings and is not judged"):
+        seeds_of([111, 1009])
+
+
 def test_a_value_in_words_is_read_as_itself():
     for value in ("mybook", "1984", "null", "[a]", "0.1:0.2:3", "", [1, "2"], True, 0.5):
         assert parse_assignment(f"path={in_words(value)}") == ("path", value)

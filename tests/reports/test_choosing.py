@@ -21,7 +21,7 @@ from pernn.lab.experiments import (
 from pernn.lab.experiments.grids import RATE, VALIDATION_SEEDS
 from pernn.lab.experiments.learning_rate import RATES
 from pernn.lab.experiments.tuning import over_values
-from pernn.lab.reports import draw
+from pernn.lab.reports import Report, draw
 from pernn.lab.reports.forms import OWN_BEST
 from pernn.lab.reports.texts import footer
 from reports.test_claims import judge
@@ -107,6 +107,22 @@ def test_a_figure_rings_what_is_chosen_and_tells_what_is_judged(contrast):
     assert said.startswith("n = 3 or 5 seeds · ")
     shown = "seeds 1009, 2003, 3001 choose, and are shown only where there are no others"
     assert said.endswith(shown)
+
+
+def test_means_are_of_what_is_judged():
+    about = experiment(figure=over_values(experiment().figure, RATE, "core.kind"), claims=(CLAIM,))
+    found = records(overfit="sinusoidal")
+    some = [r for r in found if r["seed"] in VALIDATION_SEEDS or r[RATE] == 3e-2]
+    rows = Report(about, "small", some, [], "command").rows
+    assert {row.condition[RATE]: row.num_seeds for row in rows} == {
+        rate: 5 if rate == 3e-2 else 3 for rate in RATES
+    }
+    (measured,) = [
+        row.metrics["token_accuracy"].values
+        for row in rows
+        if (row.condition[RATE], row.condition["encoding.kind"]) == (3e-2, "sinusoidal")
+    ]
+    assert [*measured] == [*SEEDS]
 
 
 def test_trials_that_choose_are_not_missed():

@@ -114,7 +114,7 @@ MEANT = "'mm', did you mean 'm'?; no trial has a column 'kk', did you mean 'k'?"
         (differs(), pairs({4: [0.1]}), "too few seeds", 1, ""),
         (differs(), [], "not run", 0, ""),
         (differs(required=(4,)), SOME, "supported", 5, ""),
-        (differs(required=(4, 8)), SOME, "too few seeds", 3, "4, 8; 2 unfinished seeds left out"),
+        (differs(required=(4, 8)), SOME, "too few seeds", 3, "4, 8; 2 incomplete seeds left out"),
         (differs(required=(4, 8, 16, 32)), SOME, "not run", 0, f"needs {BOTH} k = 16, 32"),
         (differs(), APART, "not run", 0, "no seed has all of k = 4, 8"),
         (differs(), ONE_SIDE, "not run", 0, f"nothing finished or planned has {BOTH} any k"),
@@ -220,6 +220,8 @@ def test_diverged_trials_count_and_are_told():
     found = judge(differs(), records)
     assert (found.verdict, found.num_diverged) == ("inconclusive", 2)
     assert found.remark == "2 trials diverged and count as the worst"
+    del records[-1]["m"]  # before it could be measured
+    assert judge(differs(), records).num_diverged == 1
 
 
 def test_the_order_of_the_records_does_not_matter():

@@ -98,6 +98,12 @@ def test_what_has_no_partner_is_counted():
     assert "Diverged, and counted as the worst: 1 trial." in encoded(lost).notes
 
 
+def test_one_cell_has_its_row_whatever_has_no_partner():
+    records = [r for r in trials() if r["core.kind"] == "gru" or r["encoding.kind"] == "none"]
+    found = encoded([r for r in records if r["task.vocab_size"] == 4])
+    assert [row[:2] for row in found.rows] == [("all", "5")]
+
+
 @pytest.mark.parametrize(
     ("records", "said"),
     [

@@ -74,6 +74,8 @@ def test_a_failure_to_replicate_is_said(mean, fails):
         assert ("failure to replicate" in text) == fails
     text = page(claims("not supported", failure=True), values=around(mean))
     assert ("failure to replicate" in text) == (mean == 0.1)
+    text = page(claims("contradicted", failure=True), values=around(mean))
+    assert ("failure to replicate" in text) == (mean != -0.1)
 
 
 def test_what_is_not_published_was_not_run():

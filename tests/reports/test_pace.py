@@ -3,6 +3,7 @@
 import json
 import math
 import random
+import re
 
 import numpy as np
 import pytest
@@ -19,11 +20,11 @@ from pernn.lab.experiments import (
     Sooner,
     pace_column,
 )
-from pernn.lab.reports import Side, compare_pace, select
+from pernn.lab.reports import Report, Side, compare_pace, pace_parts, select
 from pernn.lab.store import Sweep
 from pernn.lab.trials import Pace, Trial, gather, publish, read_published, updates_to
 from reports.test_claims import judge
-from reports.trials import ENCODING, SEEDS, trial
+from reports.trials import ENCODING, SEEDS, experiment, trial
 from store.finished import finish, spec
 
 CONDITIONS = ("sinusoidal", "none")
@@ -223,6 +224,18 @@ def test_a_comparison_counts_who_never_arrived_on_each_side():
     assert early.cells[0].nothing == "at once"
     assert slow.rows[0][2:6] == ("never", "–", "–", "5, 5")
     assert slow.cells[0].interval.estimate == 0
+
+
+def test_arms_of_one_kind_have_a_table_each():
+    plain = [{**one, "task.kind": "reverse_ordering"} for one in pairs(*FACTORS)]
+    masked = [
+        {**one, "run": f"m{one['run']}", "encoding.masked": "input", "updates_to_0.9": 500.0}
+        for one in plain
+        if one["encoding.kind"] != "none"
+    ]
+    found = Report(experiment(), "small", [*plain, *masked], [], "command")
+    titles = re.findall("(?m)^### .*: (.*)$", pace_parts([found])["factors"])
+    assert titles == ["sinusoidal", "sinusoidal, input"]
 
 
 def test_a_trial_has_the_same_pace_before_and_after_it_is_published(tmp_path):

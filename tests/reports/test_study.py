@@ -136,6 +136,16 @@ def test_claims_on_the_same_numbers_count_once(tmp_path):
     assert "contradicted" not in counts
 
 
+def test_claims_whose_trials_stand_at_the_last_update_count_each(tmp_path, monkeypatch):
+    first = CLAIMS[0]
+    about = experiment(claims=(first, replace(first, name="again")))
+    found = chapter(experiment=about)
+    vars(found)["verdicts"] = tuple(replace(one, is_cut=True) for one in found.verdicts)
+    counts = counts_of(write_study([found], tmp_path / "study.html"))
+    assert "2 supported" in counts
+    assert "same numbers" not in counts
+
+
 def test_equal_shares_of_other_trials_count_each(tmp_path):
     any_share = ("task.vocab_size", PLANNED, (0.5,), 0.5, "any share")
     claims = []

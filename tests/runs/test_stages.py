@@ -10,7 +10,7 @@ import torch
 from command_line import call, succeed
 from pernn.errors import BusyError, ConfigError, CorruptError, TrialError
 from pernn.lab.runs import RunSpec, execute, execution
-from pernn.lab.store import RunDirectory
+from pernn.lab.store import RunDirectory, sealed
 from pernn.lab.training import advance
 from runs.bits import contents, cut
 from tiny import tiny
@@ -79,6 +79,18 @@ def test_a_damaged_analysis_goes_on_once_the_advice_is_followed(tmp_path):
         execute(SPEC, tmp_path, device="cpu")
     shutil.rmtree(first.path)
     assert execute(SPEC, tmp_path, device="cpu").result == whole
+
+
+@pytest.mark.parametrize("spec", [EXTENDED, SPEC], ids=["extended", "analysed"])
+@pytest.mark.parametrize("date", ["2026-01-02T03:04:05+00:00", None])
+def test_a_trial_is_as_old_as_its_first_stage(tmp_path, spec, date):
+    execute(spec.first_stage(), tmp_path, device="cpu")
+    path = RunDirectory(tmp_path, spec.first_stage().fingerprint()).path / "environment.json"
+    content = json.loads(path.read_text())
+    del content["checksum"], content["date"]
+    path.write_text(json.dumps(sealed(content | ({"date": date} if date else {}))))
+    execute(spec, tmp_path, device="cpu")
+    assert RunDirectory(tmp_path, spec.fingerprint()).read_environment()["date"] == (date or "")
 
 
 def test_trials_share_a_pretraining(tmp_path):

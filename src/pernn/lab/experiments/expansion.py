@@ -118,6 +118,8 @@ def _values(specs: Iterable[RunSpec], path: str, value: Any) -> list[Any]:
     """Return the values that a change makes a grid of or adds; none if it replaces."""
     added, name = path.startswith(ADDED), path.removeprefix(ADDED)
     several = isinstance(value, list | tuple)
+    if name == "seed" and not several:  # as a list of one: those that choose stay
+        return [value]
     if several and any(spec.takes_list(name) for spec in specs):
         several = bool(value) and all(isinstance(one, list | tuple) for one in value)
     if not several:
@@ -133,6 +135,8 @@ def _expanded(
     """Return a grid over values of a setting, beside its own values if these are added."""
     name = path.removeprefix(ADDED)
     if name == "seed" and (both := choosing & {*values}):
+        if path == name and both == {*values}:  # to choose first, and judge later
+            return tuple(one for one in specs if one.seed in both)
         raise ConfigError(f"seed is invalid: {min(both)} chooses settings and is not judged")
     varied = [one for one in specs if not (name == "seed" and one.seed in choosing)]
     # Where none has it the first one says why not.

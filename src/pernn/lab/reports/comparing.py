@@ -261,7 +261,8 @@ class Comparison:
     def rows(self) -> list[tuple[str, ...]]:
         """The table, as `columns` names it, with means over cells last."""
         cells = self.cells if len(self.pairs.cells) > 1 else ()
-        one_core = self.overall and CORE not in self.pairs.columns
+        pairs = self.pairs
+        one_core = self.overall and (CORE not in pairs.columns or len(pairs.cells) == 1)
         means = [self.overall] if one_core else self.by_core
         return [one.shown for one in (*cells, *means)]
 

@@ -98,7 +98,8 @@ def _of_claims(one: Mapping[str, Any], reports: Mapping[str, Report]) -> list[_R
             continue
         verdict = {one.claim.name: one for one in reports[sweep].verdicts}[name]
         outcome = _judge_claim(expected, verdict)
-        is_met = (verdict.verdict == "supported") is (expected != NOT)
+        wanted = "contradicted" if expected == "contradicted" else "supported"
+        is_met = (verdict.verdict == wanted) is (expected != NOT)
         fails = bool(one.get("failure")) and outcome != "not run" and not is_met
         link = link_to(reports[sweep], ".")
         found = f"[`{name}`]({link}): {_told(verdict)}"

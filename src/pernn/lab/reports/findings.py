@@ -249,7 +249,8 @@ def _compare_paces(
     for where in reversed(sides_taken):
         own = [row for row in needed if matches(row, where)]
         never = sum(is_censored(row, metric) for row in own)
-        name = ", ".join(map(label, where.values())) or "trials"
+        name = ", ".join(label(value) for value in where.values() if value is not None)
+        name = name or ("the others" if where else "trials")
         words += [f"{never} of {len(own)} {name}"] if never else []
     lacking = f"never reached, and counted at the last update: {'; '.join(words)}" if words else ""
     found = replace(

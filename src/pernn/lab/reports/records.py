@@ -167,7 +167,7 @@ class Sample:
         if not found:
             raise NotRunError(f"no seed has all of {self.name} = {self.all_cells}")
         left_out = len(self.columns) - len(found)
-        note = f"; {counted(left_out, 'unfinished seed')} left out" if left_out else ""
+        note = f"; {counted(left_out, 'incomplete seed')} left out" if left_out else ""
         return [[one[cell] for cell in self.cells] for one in found], note
 
     @property
@@ -240,17 +240,19 @@ def gather(
     if len(needed) < predicate.fewest:
         least, found = predicate.fewest, show_all(needed, label)
         raise NotRunError(f"needs at least {least} values of {label(cells)}, found {found}")
-    used = {
-        row.get("run"): "diverged" in row
+    lost = {
+        row.get("run")
         for _, arm in taking_part
         for row in chosen
-        if matches(row, arm) and (row.get(cells) in needed)
+        if "diverged" in row and number(row, metric) is not None
+        if matches(row, arm) and row.get(cells) in needed
     }
     expected = {
         one.get("run") for some in plan for one in some if one.get(cells, needed[0]) in needed
     }
-    num_missing = len(expected - used.keys())
-    return Sample(columns, needed, cells, sum(used.values()), num_missing, label)
+    # A trial that diverged before it could be measured is finished, too.
+    num_missing = len(expected - {one.get("run") for one in records})
+    return Sample(columns, needed, cells, len(lost), num_missing, label)
 
 
 def _planned(
@@ -300,6 +302,12 @@ def _any_of(value: Any, label: Label) -> str:
 Condition = frozenset[tuple[str, Any]]
 """All settings of a trial but its seed and what is chosen."""
 
+
+def condition_of(one: Record, but: Sequence[str] = ("seed",)) -> Condition:
+    """Return a trial's settings, but for some."""
+    return frozenset((k, v) for k, v in one.items() if is_setting(k) and k not in but)
+
+
 Tried = Mapping[Condition, Mapping[Any, Mapping[int, float]]]
 """Condition → value of the setting → choosing seed → metric."""
 
@@ -346,7 +354,7 @@ def chosen_best(claims: Iterable[Claim], column: Any, records: Sequence[Record])
 
 def _condition(choice: Choice, one: Record) -> Condition:
     own = ("seed", choice.column)
-    return frozenset((k, v) for k, v in one.items() if is_setting(k) and k not in own)
+    return condition_of(one, own)
 
 
 def _tried(choice: Choice, about: Sequence[Record]) -> Tried:

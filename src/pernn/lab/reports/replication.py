@@ -164,8 +164,9 @@ def outcome_apart(sweep: Report, verdict: Verdict) -> Outcome | str:
 def _numbers(verdict: Verdict) -> tuple[float, ...]:
     """Return what two verdicts on the same numbers have in common, whatever the sign asked for."""
     interval = verdict.interval
-    # Without a spread, or of shares of trials, numbers of other trials may be the same.
-    if interval is None or verdict.claim.predicate.of_trials:
+    # Without a spread, of shares of trials, or where two arms stand at the last update, numbers of
+    # other trials may be the same.
+    if interval is None or verdict.is_cut or verdict.claim.predicate.of_trials:
         return ()
     if not interval.high - interval.low > 2 * ROUNDING:
         return ()
@@ -382,7 +383,7 @@ def means(report: Report) -> str:
     differences: dict[tuple[Any, ...], list[float]] = defaultdict(list)
     if contrast:
         head.append(f"{label(contrast.treated)} − {label(contrast.baseline)}")
-        records = unroll(report.records, layout.table)
+        records = unroll(report.judged, layout.table)
         for key, value in paired_differences(records, metric, contrast, by).items():
             differences[key[1:]].append(value)
     rows = []
@@ -428,7 +429,7 @@ def _pace_tables(report: Report) -> list[str]:
     """Return a table for each encoding of a sweep that has networks without one."""
     by_kind: dict[str, list[Record]] = defaultdict(list)
     for record in report.records:
-        by_kind[record["encoding.kind"]].append(record)
+        by_kind[_arm(report, record)].append(record)
     baseline, tables = by_kind.pop("none", []), []
     for kind, treated in sorted(by_kind.items()):
         # Other tasks have settings of their own, which nothing here is paired by.
@@ -436,7 +437,7 @@ def _pace_tables(report: Report) -> list[str]:
         alike = [one for one in baseline if one["task.kind"] in tasks]
         first, second = (
             Side(name, some, {"encoding.kind": name})
-            for name, some in ((kind, treated), ("none", alike))
+            for name, some in ((treated[0]["encoding.kind"], treated), ("none", alike))
         )
         found = []
         with suppress(ConfigError):  # no curves of accuracies, or no two pairs
@@ -451,6 +452,13 @@ def _pace_tables(report: Report) -> list[str]:
             table = markdown_table(("cell", "n", *map(str, LEVELS)), rows, escape=True)
             tables.append(f"{title}\n\n{table}")
     return tables
+
+
+def _arm(report: Report, record: Record) -> str:
+    """Return a trial's encoding, with what else tells it from others of its kind."""
+    own = ("encoding.masked", "encoding.frequencies", "encoding.phases", "encoding.base")
+    more = [report.label(record[name]) for name in own if record.get(name) is not None]
+    return ", ".join([record["encoding.kind"], *more])
 
 
 def _factor(one: Sooner) -> str:

@@ -22,7 +22,7 @@ from .claims import Registered, Verdict, judge_experiment
 from .comparing import Comparison, Side, compare
 from .drawings import FORMATS, Drawing, draw_curves, draw_extra_figures
 from .figures import Format
-from .records import Record, lacking, number, sort_key
+from .records import Record, condition_of, lacking, number, sort_key
 from .statistics import Outcome
 from .tables import Row, summarise, to_csv, to_markdown
 from .texts import Labels, clean, escape_markdown, fill_template, preset_of
@@ -135,8 +135,21 @@ class Report:
     @cached_property
     def rows(self) -> list[Row]:
         """The means over seeds, a row per condition of the figure."""
-        found = unroll(self.records, self.experiment.figure.table)
+        found = unroll(self.judged, self.experiment.figure.table)
         return summarise(found, self.by, self.all_metrics)
+
+    @cached_property
+    def judged(self) -> list[Record]:
+        """The records, of seeds that choose a setting only where there are no others."""
+        choosing, seeds = self.experiment.choosing, defaultdict[Any, set[int]](set)
+        places = [condition_of(record) if choosing else None for record in self.records]
+        for place, record in zip(places, self.records, strict=True):
+            seeds[place].add(record.get("seed", 0))
+        return [
+            record
+            for place, record in zip(places, self.records, strict=True)
+            if record.get("seed") not in choosing or seeds[place] <= choosing
+        ]
 
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:

@@ -213,6 +213,8 @@ def _to_json(parts: "Iterable[pd.DataFrame]") -> Iterator[bytes]:
     """Yield the parts as one JSON array of rows without empty cells."""
     before = b"["
     for part in parts:
+        if part.empty:
+            continue
         rows = json.dumps(records_of(part), indent=1, ensure_ascii=False)
         yield before + rows.removeprefix("[").removesuffix("\n]").encode()
         before = b","

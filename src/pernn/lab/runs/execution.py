@@ -215,6 +215,10 @@ class Stage(ABC):
         """Restore it, and write down what it runs on."""
         directory = self.directory
         environment = describe_start(self.spec, self.device) | self.environment()
+        if first := self.spec.first_stage():
+            # What was measured before a plan was registered is older than it.
+            began = RunDirectory(self.root, first.fingerprint()).read_environment() or {}
+            environment["date"] = min(environment["date"], began.get("date", ""))
         known = environment if started is None else started
         before, data = (values.get("data_sha256") for values in (known, environment))
         if before != data:

@@ -70,7 +70,7 @@ class LongerInputsConfig(TokenTaskConfig):
         target   .  .  .  2 29  8
 
     Training is like that of `variable_length`; test sequences have its lengths, and those beyond.
-    None that is shown in training is the start of a longer test sequence.
+    No training sequence of L ids is the start of a longer test sequence.
 
     Attributes:
         length: Length of the longest inputs of training, L.
