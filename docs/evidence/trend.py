@@ -29,6 +29,7 @@ SERIES = (
     ("L", "gru", ((8, 4), (16, 4), (32, 4))),
 )
 """What grows; core; cells of L and K."""
+UPDATES = 20_000
 VALUES = [
     ("none", "Frequent"),
     ("none", "Rare"),
@@ -57,6 +58,7 @@ def main() -> None:
 
 def show_all(rows: pd.DataFrame) -> None:
     """Print a table for each series and difference."""
+    rows = rows[rows["training.iterations"] == UPDATES]  # longer_gradients trains on
     series = [one for one in SERIES if one[1] in {*rows["core.kind"]}]
     # The accuracy of an analysis is that of the training that it is of.
     trials = rows.drop_duplicates("run").set_index(KEYS)["token_accuracy"].unstack("encoding.kind")
@@ -67,7 +69,7 @@ def show_all(rows: pd.DataFrame) -> None:
         similarity = wide.unstack(["encoding.kind", "disturbants"])[VALUES]
         for axis, core, cells in series:
             for name, factors in DIFFERENCES.items():
-                title = f"{core}, {name}, after {200 * percent:,} updates"
+                title = f"{core}, {name}, after {UPDATES * percent // 100:,} updates"
                 show(title, axis, cells, (similarity @ factors)[core])
     for axis, core, cells in series:
         if axis == "L":
