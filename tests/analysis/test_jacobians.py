@@ -171,11 +171,15 @@ def test_a_subclass_is_not_trusted_to_compute_the_same(generator):
     close(jacobian(core, gates, 2, 6), 2 * jacobian(plain, gates, 2, 6))
 
 
-@pytest.mark.parametrize(("source", "target"), [(0, 3), (3, 3), (4, 3), (1, 10)])
+@pytest.mark.parametrize(("source", "target"), [(0, 3), (3, 3), (4, 3), (1, 10), (1000, 1)])
 def test_steps_that_are_not_there_are_refused(source, target, generator):
     core, gates = make(LSTM, generator)
     with pytest.raises(ConfigError, match="the source before the target"):
         jacobian(core, gates, source, target)
+    with pytest.raises(ConfigError, match="the source before the target"):
+        compare_jacobians(core, gates, gates, source, target)
+    with pytest.raises(ConfigError, match="at least one sequence"):
+        jacobian(core, gates[:0], 1, 2)
 
 
 def test_inference_mode_is_refused_where_autograd_would_find_nothing(generator):

@@ -304,6 +304,18 @@ def test_autocast_keeps_states_and_gradients_in_float32(kind):
     assert not torch.equal(outputs, exact)
 
 
+@each_gated
+def test_pytorchs_module_costs_its_generator_nothing(kind):
+    core = build(kind, 2).eval()
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    module = core.to_torch()
+    assert torch.equal(torch.rand(3), expected)
+    assert not module.training
+    assert next(module.parameters()).dtype == torch.float64
+
+
 @each_kind
 def test_a_narrower_state_as_from_autocast_is_widened(kind):
     core, inputs = build(kind, 2).float(), draw(BATCH, TIME, INPUT).float()

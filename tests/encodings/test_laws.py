@@ -8,6 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.nn.utils import prune
 
 from pernn import PositionEncoded
 from pernn.encodings import Encoding, Learned, NoEncoding, Random, Sinusoidal
@@ -110,7 +111,28 @@ def test_codes_may_be_changed_in_place(config):
     before = encoding(5).clone()
     with torch.no_grad():
         encoding(5).mul_(0.1)
+        if not list(encoding.parameters()) and "weight" not in encoding.state_dict():
+            encoding.vectors(5).mul_(0.1)
     assert torch.equal(encoding(5), before)
+
+
+def test_a_subclass_may_change_what_it_inherits():
+    class Louder(Sinusoidal):
+        def vectors(self, num_steps):
+            return super().vectors(num_steps).mul_(2)
+
+    louder = Louder(4)
+    for _ in range(2):
+        torch.testing.assert_close(louder(3), 2 * Sinusoidal(4)(3))
+        torch.testing.assert_close(louder(2, position_offset=1), 2 * Sinusoidal(4)(3)[1:])
+
+
+def test_a_pruned_table_is_pruned_for_sequences_of_several_lengths():
+    layer = PositionEncoded(torch.nn.GRU(8, 8, batch_first=True), Learned(4, 20))
+    prune.l1_unstructured(layer.encoding, "weight", amount=0.3)
+    for _ in range(2):
+        outputs, _ = layer(torch.ones(2, 5, 4), lengths=[5, 3])
+        outputs.sum().backward()
 
 
 @pytest.mark.parametrize("config", ENCODING_KINDS, **named)

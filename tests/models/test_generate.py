@@ -10,7 +10,7 @@ from pairs import pairwise
 from pernn.lab.cores import CORES
 from pernn.lab.encodings import ENCODINGS
 from pernn.lab.interfaces import Decoder
-from pernn.models import PositionEncodedRNN
+from pernn.models import AutoregressiveRNN, PositionEncodedRNN
 
 PLACES = [("none", {}), ("repeated_embedding", {})] + [
     (kind, {"combine": combine})
@@ -67,6 +67,14 @@ def repeated(model, prompt, num_outputs):
         logits = plain(prompt, num_scored=count)
         prompt = torch.cat([prompt, logits[:, -1:].argmax(dim=2)], dim=1)
     return logits
+
+
+def test_decoding_hears_hooks_as_a_forward_pass_does():
+    model = AutoregressiveRNN(7, "gru", embedding_size=8, hidden_size=16)
+    heard: list[int] = []
+    model.core.register_forward_hook(lambda *args: heard.append(1))
+    model.decode(torch.tensor([[1, 2, 7]]), 4)
+    assert len(heard) == 4
 
 
 @pairwise(core=CORES.names(), encoded=PLACES, layers=[1, 2])

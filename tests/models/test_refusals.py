@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_sequence
 
-from pernn import GRU, LSTM, S4D, PositionEncoded, PositionEncodedRNN, Sinusoidal
+from pernn import GRU, LSTM, S4D, MinGRU, PositionEncoded, PositionEncodedRNN, Sinusoidal
 from pernn.errors import ConfigError
 from pernn.kernels import rounding_products
 from pernn.lab.cores import CORES
@@ -29,6 +29,7 @@ FED = AutoregressiveRNN(16, "gru", hidden_size=16)
 VECTOR = VectorRNN(3, "gru", hidden_size=8)
 CODED = CodedRNN(5, "gru", hidden_size=8, phase_size=4)
 WRAPPED = PositionEncoded(GRU(10, 8, batch_first=True), Sinusoidal(6))
+TWO = [torch.zeros(1, 3), torch.zeros(2, 3)]
 IDS, STATE, IN = torch.zeros(2, 5, dtype=torch.long), torch.zeros(1, 2, 16), r"ids must lie in 0 … "
 NO_TOKENS = [
     (torch.rand(5), r"got torch\.float32 of shape \(5,\)"),
@@ -56,6 +57,11 @@ CALLS = [
     (lambda: FED(IDS), "fed outputs, not queries"),
     *((lambda ids=ids: USUAL.generate(ids, 2), said) for ids, said in NO_PROMPT),
     *((lambda ids=ids: FED.decode(ids, 2), said) for ids, said in NO_PROMPT),
+    *(
+        (lambda kind=kind: kind(9, "gru", Sinusoidal(4, masked="output")), "which has no queries")
+        for kind in (AutoregressiveRNN, CodedRNN)
+    ),
+    (lambda: CODED(torch.zeros(2, 1, 5), 3), "num_queries is invalid: expected 0, got 3"),
     (lambda: FED.decode(IDS, 0), "at least one output, got .* and 0"),
     (lambda: FED.generate(IDS, 2), "told more than tokens"),
     (lambda: NONE.generate(torch.tensor([[16]]), 2), "expected ids 0 … 15"),
@@ -82,6 +88,14 @@ CALLS = [
     *(
         (lambda call=call: call(pack_sequence([torch.zeros(2, 4)])), "takes vectors of 3, got 4")
         for call in (GRU(3, 4), S4D(3, 4))
+    ),
+    *(
+        (
+            lambda core=core, size=size: core(pack_sequence(TWO, enforce_sorted=False), size),
+            "the state must be that of 2 packed sequences, got ",
+        )
+        for core in (GRU(3, 4), MinGRU(3, 4))
+        for size in (torch.zeros(1, 1, 4), torch.zeros(1, 5, 4))
     ),
 ]
 

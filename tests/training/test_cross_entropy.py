@@ -1,5 +1,7 @@
 """Read-out and loss in chunks against PyTorch's, in float64."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -79,6 +81,21 @@ def test_extreme_logits_give_numbers(way):
     assert loss.item() == pytest.approx(5e3)
     assert share.item() == 0.5
     assert states.grad.tolist() == [[0, 0], [-0.5, 0.5]]
+
+
+@each_way
+@pytest.mark.parametrize("lowest", [-math.inf, -1e30, torch.finfo().min])
+def test_ids_may_be_masked(way, lowest):
+    states, weight, bias, targets = leaves(6, 4, 40, 1)
+    with torch.no_grad():
+        bias[[3, 38]] = lowest
+    targets = torch.arange(5, 11)
+    with way():
+        loss, _ = linear_cross_entropy(states, weight, bias, targets)
+    loss.backward()
+    expected = F.cross_entropy(F.linear(states, weight, bias), targets)
+    torch.testing.assert_close(loss.double(), expected.double(), rtol=1e-5, atol=0)
+    assert all(one.grad.isfinite().all() for one in (states, weight, bias))
 
 
 @each_way

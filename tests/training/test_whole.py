@@ -191,7 +191,9 @@ UNUSUAL = {
 }
 
 
-@pytest.mark.parametrize("why", [*UNUSUAL, "a hook", "a frozen weight", "another class", "no wish"])
+@pytest.mark.parametrize(
+    "why", [*UNUSUAL, "a hook", "a frozen weight", "another class", "shared weights", "no wish"]
+)
 def test_everything_else_goes_through_autograd(why):
     changes = {"task.num_held_out": 8, **UNUSUAL.get(why, {})}
     spec = RunSpec.load(SPEC.dump()).override(changes)
@@ -202,6 +204,9 @@ def test_everything_else_goes_through_autograd(why):
         case "a frozen weight":
             trial.model.embedding.weight.requires_grad_(False)
             state = TrainState.fresh(trial.model, trial.preset)
+        case "shared weights":
+            trial.model.core.bias_hh_l0 = trial.model.core.bias_ih_l0
+            state = TrainState.fresh(trial.model, trial.preset)
         case "another class":
             trial.model.core.__class__ = type("Mine", (type(trial.model.core),), {})
     with Spy() as spy, whole_updates(enabled=why != "no wish"):
@@ -210,6 +215,20 @@ def test_everything_else_goes_through_autograd(why):
             update(trial.stream.train(step, 8))
     assert spy.count == 0
     assert np.isfinite(state.sums[:2].numpy()).all()
+
+
+@needs_whole
+def test_what_was_frozen_for_a_while_counts_its_own_steps():
+    """Adam corrects each moment by its own number of steps."""
+    found = []
+    for enabled in (True, False):
+        state, update = begin("gru", 8, 7, "sinusoidal")
+        with whole_updates(enabled=enabled):
+            for seed in range(4):
+                state.model.core.weight_hh_l0.requires_grad_(seed > 1)
+                update(draw(7, 3, 4, 4, 4, seed=seed))
+        found.append(state.model.core.weight_hh_l0.detach())
+    torch.testing.assert_close(*found)
 
 
 @needs_whole

@@ -101,7 +101,7 @@ def jacobian(
         memory_budget: Bytes that may be worked with, beside the result.
 
     Raises:
-        ConfigError: If there are no such steps.
+        ConfigError: If there are no such steps, or no sequence.
 
     Examples:
         >>> from pernn.cores import LSTM
@@ -109,6 +109,9 @@ def jacobian(
         >>> tuple(jacobian(core, core.project(torch.zeros(2, 5, 4)), 1, 5).shape)
         (2, 8, 16)
     """
+    check_steps(source, target, gates.shape[1])
+    if not len(gates):
+        raise ConfigError("gates are invalid: expected at least one sequence, got none")
     per_sequence, per_row = choose_form(core).footprint(core, gates, target - source)
     num_sequences, num_rows = divide_work(
         per_sequence, per_row, core.hidden_size, max(2, len(gates)), memory_budget

@@ -67,8 +67,9 @@ KINDS: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]] = {
 }
 """Similarities of Jacobians, from their rows' ⟨a_i, b_i⟩, ‖a_i‖ and ‖b_i‖; the default first.
 
-One number per pair, in [−1, 1], 0 where a denominator vanishes. The printed ones are for comparison
-only: not 1 for identical Jacobians, nor invariant under scaling.
+One number per pair, in [−1, 1], 0 where a denominator vanishes, as ‖a_i‖‖b_i‖ does below 10⁻³⁰⁸.
+The printed ones are for comparison only: not 1 for identical Jacobians, nor invariant under
+scaling.
 """
 
 
@@ -285,6 +286,7 @@ def compare_jacobians(
             "the two sides must be equally many sequences of one length, at least one; "
             f"got {tuple(first.shape)} and {tuple(second.shape)}"
         )
+    check_steps(source, target, first.shape[1])
     per_sequence, per_row = choose_form(core).footprint(core, first, target - source)
     # Beside the rows: their Gram matrix, one more product of the kind, one pair in float64.
     width = per_row // first.itemsize

@@ -235,6 +235,10 @@ class Core(nn.Module):
             if num_outputs is not None:
                 self._refuse("num_outputs is invalid beside a PackedSequence")
             self._check_width(inputs.data)
+            batch, parts = int(inputs.batch_sizes[0]), hx if isinstance(hx, tuple | list) else (hx,)
+            if hx is not None and any(one.dim() < 2 or one.shape[1] != batch for one in parts):
+                shapes = [tuple(one.shape) for one in parts]
+                self._refuse(f"the state must be that of {batch} packed sequences, got {shapes}")
             return self._forward_packed(inputs, hx)
         if inputs.dim() not in (2, 3):
             axes = "(batch, time, input)" if self.batch_first else "(time, batch, input)"

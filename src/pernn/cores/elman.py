@@ -30,9 +30,9 @@ class Elman(RecurrentCore):
         ConfigError: If another nonlinearity is asked for, or as `RecurrentCore`.
 
     On vectors it runs compiled kernels for 16 steps and more with gradients, or for 64 and more
-    without, while batch times hidden size is at most 8,192 (hidden size at most 64 from 64
-    sequences on) and the states fit the caches; else PyTorch's operator and some microseconds of
-    checks, up to a tenth of a call of one step.
+    without (of fewer than 64 sequences, states up to 256 wide), while batch times hidden size is at
+    most 8,192 (hidden size at most 64 from 64 sequences on) and the states fit the caches; else
+    PyTorch's operator and some microseconds of checks, up to a tenth of a call of one step.
 
     Examples:
         >>> outputs, state = Elman(4, 8)(torch.zeros(5, 2, 4))

@@ -20,8 +20,9 @@ class GRU(RecurrentCore):
     """GRU, interchangeable with `torch.nn.GRU`.
 
     On vectors it runs compiled kernels for 8 steps and more with gradients, or for 64 and more
-    without, while batch times hidden size is at most 8,192 and the states fit the caches; else
-    PyTorch's operator and some microseconds of checks, up to a tenth of a call of one step.
+    without (of fewer than 64 sequences, states up to 256 wide), while batch times hidden size is at
+    most 8,192 and the states fit the caches; else PyTorch's operator and some microseconds of
+    checks, up to a tenth of a call of one step.
 
     Examples:
         >>> outputs, state = GRU(4, 8)(torch.zeros(5, 2, 4))

@@ -301,10 +301,13 @@ class RecurrentCore(Core):
     def to_torch(self) -> nn.RNNBase:
         """Make PyTorch's module with a copy of the weights."""
         sizes = self.input_size, self.hidden_size, self.num_layers
-        module = self.reference(*sizes, bias=self.bias, batch_first=self.batch_first)
-        module = module.to(self.weight("hh", 0))
+        like = self.weight("hh", 0)
+        options: Any = {"bias": self.bias, "batch_first": self.batch_first}
+        # Nothing is drawn, which would change what PyTorch's generator gives next.
+        module = self.reference(*sizes, **options, device="meta", dtype=like.dtype)
+        module.to_empty(device=like.device)
         module.load_state_dict({name: getattr(self, name) for name in module.state_dict()})
-        return module
+        return module.train(self.training)
 
     @property
     def all_weights(self) -> list[list[Tensor]]:

@@ -182,7 +182,8 @@ class Encoding(nn.Module, ABC):
         first, last = map(int, positions.aminmax())
         if last - first > positions.numel():  # sequences far apart: a table for each
             return torch.cat([self._at(one) for one in positions.unsqueeze(1)])
-        table = self._scaled(first, last + 1)
+        # By the module, whose hooks may prune a table.
+        table = self(last + 1 - first, position_offset=first)
         return F.embedding((positions - first).to(table.device), table)
 
     def _scaled(self, first: int, end: int) -> Float[Tensor, "time size"]:

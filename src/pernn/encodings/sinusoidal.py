@@ -79,6 +79,10 @@ class Sinusoidal(Computed):
 
     def vectors(self, num_steps: int) -> Float[Tensor, "time size"]:
         """Return the encodings, computed in float64 and rounded once."""
+        return self._first(num_steps).clone()  # a caller may change it in place
+
+    def _first(self, num_steps: int) -> Tensor:
+        """Return the first rows of the table that is kept."""
         if torch.compiler.is_compiling():
             # What is traced must not outlive the trace, nor depend on what was asked before.
             return self._compute(0, num_steps)
@@ -95,7 +99,8 @@ class Sinusoidal(Computed):
         """Return the encodings of steps first … end − 1, of many no others."""
         if end > LONGEST_TABLE and first:
             return self._compute(first, end)
-        return super().between(first, end)
+        own = type(self).vectors is Sinusoidal.vectors  # a subclass may give others
+        return self._first(end)[first:] if own else super().between(first, end)
 
     def extra_repr(self) -> str:
         """Return the size and the layout, and what is not the default."""

@@ -48,6 +48,9 @@ class EncodedNetwork(nn.Module, ABC):
     The arguments are those of `PositionEncodedRNN`.
     """
 
+    is_queried = True
+    """Whether the output phase consists of queries; of ids, row K is then no token."""
+
     def __init__(
         self,
         vocab_size: int,
@@ -75,6 +78,11 @@ class EncodedNetwork(nn.Module, ABC):
             raise ConfigError(
                 "num_positions is invalid: expected with an encoding given by name only, got "
                 f"{num_positions} beside {type(encoding).__name__}"
+            )
+        if encoding.masked is not None and not self.is_queried:
+            raise ConfigError(
+                f"masked={encoding.masked!r} is invalid in a {type(self).__name__}, which has no "
+                "queries: the encoding tells the output phase by them"
             )
         self.joined_size = encoding.joined_size(embedding_size)
         expected = self.joined_size + phase_size

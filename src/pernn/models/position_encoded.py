@@ -46,7 +46,7 @@ class PositionEncodedRNN(EncodedNetwork):
         generator: Source of the initial weights of what is made here.
 
     Raises:
-        ConfigError: If K < 2, the number of extra rows is negative, the core is not a pernn core,
+        ConfigError: If K < 2, the number of extra rows is negative, the core is none that recurs,
             or its input size is not the width of what it gets.
 
     Examples:
@@ -59,8 +59,6 @@ class PositionEncodedRNN(EncodedNetwork):
     """
 
     embedding: nn.Embedding
-    is_queried = True
-    """Whether row K of the embedding is the query's, which is no token."""
 
     def make_embedding(self, width: int) -> nn.Embedding:
         """Make the embedding: the rows of the ids, then the extra ones."""
@@ -175,6 +173,7 @@ class PositionEncodedRNN(EncodedNetwork):
             and sum(len(part._parameters) for part in parts) == len(weights)
             and not any(part._modules for part in parts[1:])
             and all(map(_is_plain, weights))
+            and len({*map(id, weights)}) == len(weights)
             and core.hidden_size <= MAX_HIDDEN
         )
         if not is_usual:

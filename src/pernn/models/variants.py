@@ -8,7 +8,7 @@ from pernn.cores import Linear, Projected
 from pernn.encodings import Encoding
 from pernn.errors import ConfigError
 
-from .network import CoreLike, EncodedNetwork, choose_width, count_outputs
+from .network import CoreLike, EncodedNetwork, choose_width, count_outputs, run_core
 from .position_encoded import PositionEncodedRNN
 
 
@@ -90,6 +90,10 @@ class CodedRNN(PositionEncodedRNN):
 
         Queries need codes too: they are shown as ids.
         """
+        if num_queries:
+            raise ConfigError(
+                f"num_queries is invalid: expected 0, got {num_queries}; queries are ids with codes"
+            )
         plain = super().prepare(tokens[..., 0].long(), num_queries, num_scored, position_offset)
         codes = tokens[..., 1:].transpose(0, 1)
         share = self.core.project(codes, offset=self.joined_size, bias=False)
@@ -226,7 +230,7 @@ class AutoregressiveRNN(PositionEncodedRNN):
         self.check_inputs(prompt)
         start = prompt.shape[1]
         inputs = super().prepare(prompt).plus(self._phases(start, 1))
-        outputs, state = self.core.recur(inputs.gates().transpose(0, 1))
+        outputs, state = run_core(self.core, inputs)
         logits = [self.output_layer(outputs[:, -1])]
         last = self._phases(1, 1)
         encodings = self.project_encoding(start + num_outputs - 1, 0)
@@ -235,7 +239,7 @@ class AutoregressiveRNN(PositionEncodedRNN):
             gate = self.core.project(self.repeat(tokens)) + last
             if encodings is not None:
                 gate = gate + encodings[step]
-            outputs, state = self.core.recur(gate.unsqueeze(1), state)
+            outputs, state = run_core(self.core, Projected.of(gate.unsqueeze(0)), state)
             logits.append(self.output_layer(outputs[:, -1]))
         return torch.stack(logits, dim=1)
 

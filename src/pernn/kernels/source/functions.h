@@ -35,8 +35,9 @@ inline Vec reciprocal(const Vec& of) {
   return _mm512_fmadd_ps(guess, error, guess);
 }
 
-// e^x for x ≤ 88.
-inline Vec exponential(const Vec& x) {
+// e^x for x ≤ 88; 0 far below, as of −∞, by which ids are masked. In this order a NaN stays one.
+inline Vec exponential(const Vec& given) {
+  const __m512 x = _mm512_max_ps(all(-104.f), given);
   const __m512 n = _mm512_sub_ps(_mm512_fmadd_ps(x, all(kPerLn2), all(kWhole)), all(kWhole));
   const __m512 r = _mm512_fnmadd_ps(n, all(kLn2[1]), _mm512_fnmadd_ps(n, all(kLn2[0]), x));
   __m512 tail = all(kSeries[0]);

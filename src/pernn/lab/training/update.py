@@ -79,6 +79,10 @@ class Update:
         self._found = phases, network
         if network:
             self._moments = self.state.optimizer.moments(network.weights)
+            *_, counts = self._moments
+            # A whole update counts once for all; what was frozen for a while has fewer.
+            if len({float(count) for count in counts}) > 1:
+                self._found, network = (phases, None), None
         return network
 
     def _run_whole(self, network: UsualNetwork, shown: DeviceBatch) -> None:
