@@ -112,6 +112,13 @@ def test_the_linear_map_and_its_gradients(way, precision, shape, with_bias):
         assert relative(one.grad, other.grad) < 2 * bound
 
 
+def test_a_linear_map_goes_back_for_many_gradients_at_once():
+    rows, weight = torch.randn(200, 200, requires_grad=True), torch.randn(200, 200)
+    found, arriving = linear(rows, weight), torch.randn(3, 200, 200)
+    (many,) = torch.autograd.grad(found, rows, arriving, is_grads_batched=True)
+    torch.testing.assert_close(many, arriving @ weight, rtol=1e-4, atol=1e-4)
+
+
 def test_a_linear_map_can_be_differentiated_twice():
     size = LEAST[3]
     inputs, weight = (draw(size, size, False, seed).requires_grad_() for seed in (1, 2))

@@ -112,7 +112,7 @@ class _Scan(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad_outputs: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        refuse_second()
+        refuse_second(grad_outputs)
         active, raw, outputs, weight, hidden = ctx.saved_tensors
         factor = ctx.factor
         recurrent = factor(weight)

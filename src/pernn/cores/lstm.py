@@ -107,7 +107,7 @@ class _Scan(torch.autograd.Function):
     def backward(
         ctx: Any, grad_outputs: Tensor, grad_memory: Tensor
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        refuse_second()
+        refuse_second(grad_outputs, grad_memory)
         active, cells, squashed, outputs, weight, hidden, cell = ctx.saved_tensors
         factor = ctx.factor
         recurrent = factor(weight)

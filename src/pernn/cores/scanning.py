@@ -10,6 +10,7 @@ from pernn.errors import ConfigError
 from pernn.kernels import (
     autocast_dtype,
     find_kernels,
+    is_batched,
     is_transformed,
     product,
     rounded,
@@ -41,8 +42,8 @@ LARGEST = 2**21
 """Numbers in the states of many sequences from which on memory, not arithmetic, takes the time."""
 
 
-def refuse_second() -> None:
-    """Refuse to differentiate a hand-written backward pass again.
+def refuse_second(*arriving: Tensor | None) -> None:
+    """Refuse to differentiate a hand-written backward pass again, or for many gradients at once.
 
     PyTorch's `once_differentiable` lets a second derivative through in silence, without the
     recurrence's share, whenever the incoming gradient is a constant.
@@ -50,6 +51,11 @@ def refuse_second() -> None:
     if torch.is_grad_enabled():
         raise ConfigError(
             "the cores of pernn have no second derivative (create_graph=True): use core.to_torch()"
+        )
+    if is_batched(*arriving):
+        raise ConfigError(
+            "the cores of pernn take one gradient at a time (no is_grads_batched=True nor "
+            "vectorize=True): use core.to_torch()"
         )
 
 
@@ -184,7 +190,7 @@ class _Scan(torch.autograd.Function):
     def backward(
         ctx: Any, grad_outputs: Tensor | None, grad_cell: Tensor | None
     ) -> tuple[Tensor | None, ...]:
-        refuse_second()
+        refuse_second(grad_outputs, grad_cell)
         table, tokens, weight, bias_hn, hidden, cell, outputs, cells, saved = ctx.saved_tensors
         if grad_outputs is None:
             grad_outputs = outputs.new_zeros(1, *outputs.shape[1:])

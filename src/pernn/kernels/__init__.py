@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     )
     from .products import (
         autocast_dtype as autocast_dtype,
+        is_batched as is_batched,
         is_transformed as is_transformed,
         library_products as library_products,
         linear as linear,

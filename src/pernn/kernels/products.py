@@ -24,6 +24,8 @@ LEAST = {3: 128, 1: 64}
 """Parts of a number (three for float32, one if factors are rounded) → rows and columns of a product
 below which PyTorch's own is as fast."""
 LEAST_DEPTH = 32
+BATCHED = torch._C._dispatch_key_parse("Batched")
+"""Key of tensors in `is_grads_batched`, which has a `vmap` of its own."""
 
 
 _Setting = tuple[Any, str, Any]
@@ -114,6 +116,11 @@ def is_transformed(*tensors: Tensor) -> bool:
     )
 
 
+def is_batched(*tensors: Tensor | None) -> bool:
+    """Return whether autograd goes back for many gradients at once (`is_grads_batched`)."""
+    return any(one is not None and torch._C._dispatch_keys(one).has(BATCHED) for one in tensors)
+
+
 def refuse_trace(what: str = "encodings and networks of pernn") -> None:
     """Refuse `torch.jit.trace`, which would silently fix the number of steps."""
     if torch._C._get_tracing_state() is not None:
@@ -201,8 +208,10 @@ class _Linear(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         rows, weight = ctx.saved_tensors
         wants = ctx.needs_input_grad
-        # To be differentiated again, a gradient must be made of PyTorch's own operations.
-        multiply = _differentiable_product if torch.is_grad_enabled() else product
+        # To be differentiated again, or to be one of many, a gradient must be made of PyTorch's own
+        # operations.
+        is_plain = torch.is_grad_enabled() or is_batched(grad)
+        multiply = _differentiable_product if is_plain else product
         grad = grad.contiguous()
         return (
             multiply(grad, weight, rounds=ctx.rounds) if wants[0] else None,
