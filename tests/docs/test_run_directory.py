@@ -134,7 +134,7 @@ def test_the_events_are_those_of_the_page(results):
     (row,) = re.findall(r"^\| `event` \|(.*)\|$", PAGE, flags=re.MULTILINE)
     assert {line["event"] for line in journal} == set(re.findall(r"`([^`]+)`", row))
     reason = {"reason"}
-    special = {"started": set(), "stopped": set(), "resumed": {"changed"}, "diverged": reason,
+    special = {"started": set(), "stopped": {"seconds"}, "resumed": {"changed"}, "diverged": reason,
                "finished": {"updates", "seconds"}, "failed": {"reason", "error"},
                "damaged checkpoint set aside": reason, "metrics restored": reason}  # fmt: skip
     for line in journal:

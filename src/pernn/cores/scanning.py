@@ -43,7 +43,7 @@ LARGEST = 2**21
 
 
 def refuse_second(*arriving: Tensor | None) -> None:
-    """Refuse to differentiate a hand-written backward pass again, or for many gradients at once.
+    """Refuse second derivatives and batched gradients of a hand-written backward pass.
 
     PyTorch's `once_differentiable` lets a second derivative through in silence, without the
     recurrence's share, whenever the incoming gradient is a constant.

@@ -140,7 +140,7 @@ class Report:
 
     @cached_property
     def judged(self) -> list[Record]:
-        """The records, of seeds that choose a setting only where there are no others."""
+        """The records without seeds that choose, where there are others."""
         choosing, seeds = self.experiment.choosing, defaultdict[Any, set[int]](set)
         places = [condition_of(record) if choosing else None for record in self.records]
         for place, record in zip(places, self.records, strict=True):

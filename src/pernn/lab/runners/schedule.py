@@ -157,7 +157,7 @@ class Limits:
 
     @contextmanager
     def anew(self, paused: Callable[[], bool]) -> Iterator[None]:
-        """Count from 0, whatever stopped the runner before, and heed one more who may pause it."""
+        """Count from 0, and heed one more who may pause the runner."""
         before, self.paused = self.paused, lambda: before() or paused()
         self.reason, self._finished = "", 0
         try:
