@@ -130,9 +130,13 @@ def test_a_subclass_may_change_what_it_inherits():
 def test_a_pruned_table_is_pruned_for_sequences_of_several_lengths():
     layer = PositionEncoded(torch.nn.GRU(8, 8, batch_first=True), Learned(4, 20))
     prune.l1_unstructured(layer.encoding, "weight", amount=0.3)
+    kept = layer.encoding.weight_mask.bool()
     for _ in range(2):
         outputs, _ = layer(torch.ones(2, 5, 4), lengths=[5, 3])
         outputs.sum().backward()
+    slopes = layer.encoding.weight_orig.grad
+    assert not slopes[~kept].any()
+    assert slopes[:5][kept[:5]].all()
 
 
 @pytest.mark.parametrize("config", ENCODING_KINDS, **named)

@@ -136,7 +136,7 @@ def test_claims_on_the_same_numbers_count_once(tmp_path):
     assert "contradicted" not in counts
 
 
-def test_claims_whose_trials_stand_at_the_last_update_count_each(tmp_path, monkeypatch):
+def test_claims_whose_trials_stand_at_the_last_update_count_each(tmp_path):
     first = CLAIMS[0]
     about = experiment(claims=(first, replace(first, name="again")))
     found = chapter(experiment=about)

@@ -141,14 +141,16 @@ class Report:
     @cached_property
     def judged(self) -> list[Record]:
         """The records without seeds that choose, where there are others."""
-        choosing, seeds = self.experiment.choosing, defaultdict[Any, set[int]](set)
-        places = [condition_of(record) if choosing else None for record in self.records]
-        for place, record in zip(places, self.records, strict=True):
-            seeds[place].add(record.get("seed", 0))
+        choosing = self.experiment.choosing
+        if not choosing:
+            return [*self.records]
+        seeds: dict[Any, set[Any]] = defaultdict(set)
+        for one in self.records:
+            seeds[condition_of(one)].add(one["seed"])
         return [
-            record
-            for place, record in zip(places, self.records, strict=True)
-            if record.get("seed") not in choosing or seeds[place] <= choosing
+            one
+            for one in self.records
+            if one["seed"] not in choosing or seeds[condition_of(one)] <= choosing
         ]
 
     @cached_property
