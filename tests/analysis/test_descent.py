@@ -61,3 +61,4 @@ def test_too_few_batches_or_times_are_refused():
         gradient_noise(torch.ones(1, 3), 4)
     with pytest.raises(ConfigError, match="at least 4 times, got 3"):
         lead(np.ones(3), np.ones(3))
+    assert np.isnan(lead(np.arange(4.0), np.array([3.0, 2.0, 1.0, 0.0])))

@@ -29,7 +29,8 @@ class Linear(nn.Module):
 
     def __init__(self, matrix, entry):
         super().__init__()
-        self.matrix, self.entry = matrix, entry
+        self.register_buffer("matrix", matrix)
+        self.register_buffer("entry", entry)
         self.hidden_size, self.input_size = entry.shape
 
     def project(self, inputs, *, offset=0, bias=True):
@@ -165,6 +166,8 @@ def test_small_gradients_in_float32_are_those_of_float64():
     slopes = log_slope(input_gradients(onion(0.1), vectors(length=30)))
     torch.testing.assert_close(slopes, torch.full_like(slopes, math.log(10)))
     assert log_slope(torch.tensor([[0.0, 1.0]])).isnan()
+    far = log_slope(input_gradients(onion(0.1), vectors(length=60)))  # the first is 1e-60
+    torch.testing.assert_close(far, torch.full_like(far, math.log(10)))
 
 
 DRAWN = np.random.default_rng(5)
@@ -195,6 +198,7 @@ def test_a_class_of_one_half_only_is_wrong():
     read = read_linearly(np.eye(8)[labels], labels)
     assert not read[3]
     assert read.sum() == 1_999
+    assert not read_linearly(np.full((2_000, 3), 0.1), TOKENS).any()
 
 
 def test_without_scikit_learn_it_says_what_to_install(monkeypatch):

@@ -105,6 +105,16 @@ def test_a_state_too_wide_for_a_spectrum_has_no_effective_rank(generator):
     assert "effective_rank" not in gradient_stability(model, pairs).values
 
 
+def test_unknown_numbers_of_some_pairs_do_not_depend_on_the_memory(generator):
+    model = make("lstm", generator)
+    with torch.no_grad():
+        model.embedding.weight[0] = torch.nan
+    pairs = dual_frequency_pairs(TASK, 1, num_per_condition=2)
+    for budget in (2**29, 0):
+        ranks = gradient_stability(model, pairs, memory_budget=budget).values["effective_rank"]
+        assert 0 < np.isnan(ranks).sum() < len(ranks)
+
+
 def test_a_map_is_the_table_of_every_position(generator):
     model = make("gru", generator)
     found = stability_map(model, TASK, 1, 3)

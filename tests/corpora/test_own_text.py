@@ -6,7 +6,13 @@ import pytest
 from command_line import call
 from corpora.conftest import text_of
 from pernn.errors import ConfigError, CorruptError, MachineError
-from pernn.lab.corpora import LanguageModellingConfig, TextConfig, keep_text, prepare, raw_folder
+from pernn.lab.corpora import (
+    LanguageModellingConfig,
+    TextConfig,
+    keep_text,
+    prepare,
+    raw_folder,
+)
 from pernn.lab.corpora.text import find_text, split_paragraphs
 from pernn.lab.runs import RunSpec
 
@@ -104,6 +110,21 @@ def test_a_text_that_changed_or_is_gone_is_said(book):
                 read()
     about.unlink()
     assert keep_text(book, "book") == config
+
+
+def test_a_part_of_one_paragraph_may_look_like_a_title(book):
+    book.write_text(TEXT.rpartition("\n\n")[0] + "\n\n= The End =\n")
+    keep_text(book, "book", share=0.001)
+    task = LanguageModellingConfig(vocab_size=300, corpus="book", rules="as-written")
+    assert prepare(task).num_paragraphs("test") == 1
+
+
+def test_a_part_without_a_token_to_predict_is_refused(book):
+    words = (f"{n * 7919 % 46_656:x}" for n in range(600))
+    book.write_text("\n".join([*(f"The {one} and the {one}s." for one in words), "❦"]))
+    keep_text(book, "book", share=0.001)
+    with pytest.raises(ConfigError, match="no paragraph of the test part has a token to predict"):
+        prepare(LanguageModellingConfig(vocab_size=300, corpus="book", rules="as-run"))
 
 
 def test_a_misspelt_text_is_told_what_is_there_and_what_to_type(book):

@@ -174,6 +174,19 @@ def test_a_digest_is_checked(root):
         prepare(little(digest="0" * 64))
 
 
+def test_other_raw_text_is_not_taken_for_what_was_prepared(root):
+    write(LITTLE, raw_folder("little"))
+    folder = prepare(little()).folder
+    other = raw_folder("little") / "wiki.train.raw"
+    content = other.read_bytes()
+    other.write_bytes(content + b" one more .\n")
+    with pytest.raises(ConfigError, match="prepared from other files") as caught:
+        prepare(little())
+    assert str(folder) in str(caught.value)
+    other.unlink()
+    assert prepare(little()).folder == folder  # which is all that is needed
+
+
 def test_a_failed_preparation_leaves_nothing(root):
     write(LITTLE, raw_folder("little"))
     with pytest.raises(ConfigError, match=r"vocab_size 100000 does not fit .*too high"):

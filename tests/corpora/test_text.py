@@ -53,7 +53,9 @@ def test_headings_have_signs_on_both_sides(line, level):
         # A title beside only one blank line is a paragraph; the ends of the text are blank.
         ([" ", " = A = ", " x "], [0, 0], [" = A =", " x"], [" x"]),
         ([" x ", " = A = ", " "], [0, 0], [" x", " = A ="], [" x"]),
-        ([" = A = "], [1], [], []),
+        ([" = A = ", " "], [1], [], []),
+        # A text of one line has no title.
+        ([" = A = "], [0], [" = A ="], []),
         ([], [], [], []),
     ],
 )

@@ -1,6 +1,7 @@
 """Errors, states and gradients in checkpoints at levels: the same bits, and what is refused."""
 
 import json
+import sys
 
 import numpy as np
 import pandas as pd
@@ -9,9 +10,9 @@ import torch
 
 from command_line import call, succeed
 from pernn.analysis import gradient_noise, input_gradients, lead, log_slope
-from pernn.errors import ConfigError
+from pernn.errors import ConfigError, MachineError
 from pernn.lab.runs import RunSpec, execute, load_model
-from pernn.lab.runs.analysis import FEWER, measure_anatomy, nearest_checkpoints
+from pernn.lab.runs.analysis import FEWER, build_measure, nearest_checkpoints
 from pernn.lab.store import RunDirectory
 from pernn.lab.training import TrainingConfig
 from pernn.randomness import RandomStream, Split
@@ -112,7 +113,7 @@ def test_numbers_are_those_of_the_library(tmp_path):
     task = TRAINING.build_task()
     words = RandomStream(TRAINING.seed, task.name, Split.ANALYSIS).words(0, 200 * 3)
     inputs = task.draw(words.reshape(200, 3))
-    measure = measure_anatomy(SPEC.analysis, task, TRAINING.seed, torch.device("cpu"))
+    measure = build_measure(SPEC, torch.device("cpu"), budget=0)
     tables = measure(model, [0.5])
     few = torch.from_numpy(inputs[: 200 // FEWER])
     with torch.no_grad():
@@ -128,10 +129,35 @@ def test_numbers_are_those_of_the_library(tmp_path):
     assert tables["tokens"]["read"][0] == 1.0
 
 
-def test_tasks_without_such_answers_are_refused(tmp_path):
-    other = tiny("variable_length").override({"analysis": ANALYSIS})
-    with pytest.raises(ConfigError, match="sequences of one length"):
-        execute(other, tmp_path, device="cpu")
+@pytest.mark.parametrize(
+    ("task", "analysis", "said"),
+    [
+        (tiny("variable_length"), ANALYSIS, "sequences of one length"),
+        (tiny("infinite_vocabulary"), ANALYSIS, "measured on tokens"),
+        (tiny(length=1, num_held_out=2), ANALYSIS, "length above 1, got .* at length 1"),
+        (tiny(vocab_size=9999), {**ANALYSIS, "num_sequences": 32}, "too few to read 9999"),
+        (tiny("sorting"), {"num_per_condition": 2}, "got Sort"),
+        (tiny("zipf"), DESCENT.analysis.dump(), "Zipf allows no such sequences"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_before_it_is_trained(tmp_path, task, analysis, said):
+    with pytest.raises(ConfigError, match=said):
+        execute(task.override({"analysis": analysis}), tmp_path, device="cpu")
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_missing_package_is_named_before_the_training(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.discriminant_analysis", None)
+    with pytest.raises(MachineError, match="linear probes need scikit-learn"):
+        execute(SPEC, tmp_path, device="cpu")
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_network_whose_gradients_vanish_has_an_anatomy_without_a_slope(tmp_path):
+    stuck = SPEC.override({"training.learning_rate": 1000.0, "training.warmup_updates": 0})
+    table = execute(stuck, tmp_path, device="cpu").result["tables"]["anatomy"]
+    assert None in table["gradient_slope"]
+    assert None not in table["accuracy"]
 
 
 def test_the_command_sorts_the_wrong_answers_to_the_held_out_sequences(tmp_path):

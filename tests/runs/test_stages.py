@@ -147,6 +147,19 @@ def test_what_follows_on_a_diverged_pretraining_has_diverged_too(tmp_path, monke
     }
 
 
+def test_the_stability_of_a_diverged_pretraining_is_that_of_no_update(tmp_path, monkeypatch):
+    def diverge(*_):
+        raise TrialError("the loss became nan")
+
+    monkeypatch.setattr(execution, "advance", diverge)
+    spec = EXTENDED.override({"analysis": {"num_per_condition": 2}})
+    result = execute(spec, tmp_path, device="cpu", on_warning=lambda line: None).result
+    table = result["tables"]["gradient_stability"]
+    later = [one for n, one in zip(table["update"], table["similarity"], strict=True) if n]
+    assert table["update"][0] == 0
+    assert later == [-1.0] * len(later)
+
+
 @pytest.mark.parametrize("threads", [2, 3])
 def test_checkpoints_side_by_side_give_the_same_bits(tmp_path, threads):
     before = torch.get_num_threads()

@@ -49,7 +49,7 @@ def lead(values: Float64[np.ndarray, " times"], losses: Float64[np.ndarray, " ti
         losses: At the same times, positive.
 
     Returns:
-        The partial correlation, in [−1, 1]; NaN if nothing is left to correlate.
+        The partial correlation, in [−1, 1]; NaN if nothing is left to correlate, or a loss is 0.
 
     Raises:
         ConfigError: If there are fewer than four times.
@@ -58,6 +58,8 @@ def lead(values: Float64[np.ndarray, " times"], losses: Float64[np.ndarray, " ti
     """
     if len(losses) < 4:
         raise ConfigError(f"losses must be those of at least 4 times, got {len(losses)}")
+    if not (losses > 0).all():
+        return float("nan")
     now = np.log(losses)
     line = np.stack([np.ones(len(now) - 1), now[:-1]], axis=1)
     left = [

@@ -1,7 +1,7 @@
 """Measures of how a state holds tokens, and linear reading of it."""
 
 import copy
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import torch
@@ -56,7 +56,8 @@ def input_gradients(
             those of the embedding, which stand before the encoding.
 
     Returns:
-        Norms. In half precision small gradients vanish: `.float()` core and gates.
+        Norms, in float64 if any of them vanishes in float32. In half precision small gradients
+        vanish: `.float()` core and gates.
 
     Raises:
         ConfigError: If `core.project` takes no first features alone, or in `torch.inference_mode`.
@@ -79,7 +80,10 @@ def input_gradients(
             squares += gradient.square().sum(2)
             precise += gradient.double().square().sum(2)
     # Published norms are sums in float32, in which the squares of small gradients vanish.
-    return torch.where(squares > 1e-30, squares.sqrt(), precise.sqrt().to(squares))
+    norms = torch.where(squares > 1e-30, squares.sqrt(), precise.sqrt().to(squares))
+    if norms.dtype != torch.float32 or norms.all():
+        return norms
+    return input_gradients(copy.deepcopy(cast(Any, core)).double(), gates.double(), width)
 
 
 def log_slope(values: Float[Tensor, "batch time"]) -> Float[Tensor, " batch"]:
@@ -163,7 +167,8 @@ def read_linearly(
 
     Args:
         states: One per sample.
-        labels: What is to be read; a class that is in one half only counts as not read.
+        labels: What is to be read; a class that is in one half only counts as not read, and so does
+            everything if all states are equal.
 
     Raises:
         ValueError: If a half has no more samples than labels, or a state is not finite.
@@ -181,6 +186,8 @@ def read_linearly(
     noise = (uniform(words) - 0.5).reshape(states.shape)
     noisy = states + JITTER * states.std(axis=0, dtype=np.float64) * noise
     # With one thread the sums have one order.
+    if (noisy == noisy[0]).all():
+        return np.zeros(len(labels), dtype=np.bool_)
     with threadpool_limits(1, "blas"):
         probe = LinearDiscriminantAnalysis(tol=LEAST)
         read = cross_val_predict(probe, noisy, labels, cv=KFold(2))

@@ -67,8 +67,8 @@ KINDS: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]] = {
 }
 """Similarities of Jacobians, from their rows' ⟨a_i, b_i⟩, ‖a_i‖ and ‖b_i‖; the default first.
 
-One number per pair, in [−1, 1], 0 where a denominator vanishes, as ‖a_i‖‖b_i‖ does below 10⁻³⁰⁸.
-The printed ones are for comparison only: not 1 for identical Jacobians, nor invariant under
+One number per pair, 0 where a denominator vanishes, as ‖a_i‖‖b_i‖ does below 10⁻³⁰⁸. The printed
+ones are for comparison only: neither in [−1, 1] nor 1 for identical Jacobians, nor invariant under
 scaling.
 """
 
@@ -128,8 +128,8 @@ class Stability:
     Attributes:
         pairs: The pairs.
         values: Name → number per pair. The similarities of `KINDS`, `similarity` the default one;
-            `norm` and `effective_rank`, means over the two Jacobians, the latter only for states
-            up to four times as wide as the output; `distance` of the two outputs.
+            `norm` and `effective_rank`, means over the two Jacobians, the latter not for states
+            wider than four outputs, but for S4D of one layer; `distance` of the two outputs.
     """
 
     pairs: Pairs
@@ -201,11 +201,14 @@ def gradient_stability(model: Projecting, pairs: Pairs, *, memory_budget: int = 
         # In `project`, inputs are there twice for a moment, on both sides of the pair.
         bytes_per_pair = 4 * project(pairs.first[:1]).nbytes
         num_pairs = max(1, int(memory_budget * SHARE_OF_INPUTS) // bytes_per_pair)
-        values = [
+        parts = [
             compare(project(pairs.first[a:b]), project(pairs.second[a:b]))._measures()
             for a, b in even_blocks(len(pairs), num_pairs)
         ]
-    return Stability(pairs, {name: np.concatenate([v[name] for v in values]) for name in values[0]})
+    values = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    if np.isnan(values["effective_rank"]).all():
+        del values["effective_rank"]
+    return Stability(pairs, values)
 
 
 def _raised(model: Projecting) -> Projecting:
@@ -224,7 +227,8 @@ class Comparison:
         first_norms: ‖a_i‖.
         second_norms: ‖b_i‖.
         first_rank: Effective rank of A, (Σσ²)²/Σσ⁴ in [1, rows] of its singular values σ: how many
-            equal ones would be as spread. 0 if A vanishes, NaN for states wider than four outputs.
+            equal ones would be as spread. 0 if A vanishes, NaN for states wider than four outputs,
+            but for S4D of one layer.
         second_rank: The same of B.
         distance: ‖h^A − h^B‖ of the outputs themselves.
     """
@@ -251,9 +255,7 @@ class Comparison:
         values = {kind: self.similarity(kind) for kind in KINDS}
         first, second = (np.linalg.norm(n, axis=1) for n in (self.first_norms, self.second_norms))
         values["norm"] = (first + second) / 2
-        ranks = (self.first_rank + self.second_rank) / 2
-        if not np.isnan(ranks).all():
-            values["effective_rank"] = ranks
+        values["effective_rank"] = (self.first_rank + self.second_rank) / 2
         return values | {"distance": self.distance}
 
 

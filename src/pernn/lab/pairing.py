@@ -33,7 +33,7 @@ def dual_frequency_pairs(
         The pairs, one condition after another.
 
     Raises:
-        ConfigError: If the task has no such target: see `target_step`.
+        ConfigError: If the task has no such target (see `target_step`), or there are no pairs.
 
     Examples:
         >>> from pernn.lab.tasks import DualFrequencyConfig
@@ -44,6 +44,10 @@ def dual_frequency_pairs(
 
     Source: Morita (2024), section 4.3 (versions 2 and 3); the prefix: version 5.
     """
+    if num_per_condition < 1:
+        raise ConfigError(
+            f"num_per_condition is invalid: expected 1 or more, got {num_per_condition}"
+        )
     target, length = target_step(task, source), task.longest
     classes, num_ids = _classes(task)
     grid = [*product(range(len(classes)), repeat=2)]

@@ -3,6 +3,7 @@
 import fcntl
 import hashlib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int64, UInt16, UInt32
 
-from pernn.errors import ConfigError, CorruptError
+from pernn.errors import ConfigError, CorruptError, MachineError
 from pernn.lab.store import (
     check_format,
     checksum,
@@ -155,7 +156,7 @@ def prepare(config: PreparedConfig, hear: Hear = lambda stage, done, total: None
 
     Raises:
         MachineError: If the raw text or an optional package is missing.
-        ConfigError: If the text is another than the config says.
+        ConfigError: If the text is another than the config says, or than was prepared.
         CorruptError: If the raw text cannot be read, or what was prepared has changed on disk.
         VersionError: If a newer pernn prepared it.
         StoreError: If a file cannot be read or written.
@@ -171,6 +172,13 @@ def prepare(config: PreparedConfig, hear: Hear = lambda stage, done, total: None
                 if not folder.exists():
                     _make(folder, config, hear)
     corpus = EncodedCorpus(folder)
+    # The raw text may be gone by now.
+    with suppress(MachineError):
+        if config.corpus.build().sources() != corpus.manifest["sources"]:
+            raise ConfigError(
+                f"{folder} was prepared from other files than are there now: bring them back, or "
+                "delete that folder to prepare the new text"
+            )
     _verify(config.corpus, corpus.manifest["num_articles"], corpus.manifest["text_sha256"])
     return corpus
 
@@ -268,7 +276,7 @@ def _clean(
                 hear(f"reading {split}", done, 0)
     hear(f"reading {split}", done, done)
     if not done:
-        raise CorruptError(f"the {split} part of the corpus has no paragraph: download it again")
+        raise CorruptError(f"the {split} part of the corpus has no paragraph: get the text again")
     return num_articles, done
 
 
@@ -297,6 +305,11 @@ def _encode(
                     lengths.append(len(ids))
             done += len(block)
             hear(f"encoding {split}", done, total)
+    if len(lengths) == 1:
+        raise ConfigError(
+            f"no paragraph of the {split} part has a token to predict: take a longer text, or "
+            "another --share of it"
+        )
     offsets = np.cumsum(lengths, dtype="<i8")
     (folder / OFFSETS.format(split)).write_bytes(offsets.tobytes())
     return offsets[1:]

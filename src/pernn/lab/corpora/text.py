@@ -109,12 +109,13 @@ def read_lines(lines: Iterable[str]) -> Iterator[Line]:
     """Distinguish headings from paragraphs: headings look like headings and have blank neighbours.
 
     Lines inside tables and formulas look like headings too, but stand in running text. The ends of
-    the text count as blank.
+    the text count as blank, but for a text of one line.
     """
-    previous, line = "", ""
-    for following in chain(lines, [""]):
-        if line.strip():
-            alone = not (previous.strip() or following.strip())
+    previous, line = None, None
+    for following in chain(lines, [None]):
+        if line and line.strip():
+            around = [one for one in (previous, following) if one is not None]
+            alone = bool(around) and not any(one.strip() for one in around)
             yield Line(line.removesuffix(" "), heading_level(line) if alone else 0)
         previous, line = line, following
 

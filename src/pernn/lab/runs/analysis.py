@@ -144,19 +144,12 @@ def analyse(
         ConfigError: If the task has no such pairs of sequences.
         CorruptError: If a checkpoint is missing or damaged.
     """
-    config, first, task = spec.analysis, spec.first_stage() or spec, spec.build_task()
-    if config is None or not isinstance(task, SyntheticTask) or task.network == "vector":
-        raise ConfigError(f"checkpoints are measured on tokens, not on {spec.task.kind}")
+    first = spec.first_stage() or spec
     directory = RunDirectory(root, first.fingerprint())
     # With one thread for each, the numbers do not depend on how many there are.
     num_workers = min(len(levels), torch.get_num_threads()) if device.type == "cpu" else 1
     budget = MEMORY_BUDGET[device.type] // max(1, num_workers)
-    if isinstance(config, AnatomyAnalysis):
-        measure = measure_anatomy(config, task, spec.seed, device)
-    elif isinstance(config, DescentAnalysis):
-        measure = _measure_descent(config, task, spec, device, budget)
-    else:
-        measure = _measure_stability(config, task, spec.seed, budget)
+    measure = build_measure(spec, device, budget)
 
     def measure_one(update: int) -> Line:
         model, folder = deepcopy(untrained), directory.checkpoints
@@ -176,6 +169,23 @@ def analyse(
     finally:
         # If nobody wants more of them, those that were not begun are left out.
         pool.shutdown(cancel_futures=True)
+
+
+def build_measure(spec: RunSpec, device: torch.device, budget: int) -> Measure:
+    """Return what measures the networks of a spec with the same sequences.
+
+    Raises:
+        ConfigError: If the task has no such sequences, or there are too few of them.
+        MachineError: If a package is missing.
+    """
+    config, task = spec.analysis, spec.build_task()
+    if config is None or not isinstance(task, SyntheticTask) or task.network == "vector":
+        raise ConfigError(f"checkpoints are measured on tokens, not on {spec.task.kind}")
+    if isinstance(config, AnatomyAnalysis):
+        return _measure_anatomy(config, task, spec.seed, device)
+    if isinstance(config, DescentAnalysis):
+        return _measure_descent(config, task, spec, device, budget)
+    return _measure_stability(config, task, spec.seed, budget)
 
 
 def _begin_thread() -> None:
@@ -270,21 +280,25 @@ def _measure_descent(
     return measure
 
 
-def measure_anatomy(
+def _measure_anatomy(
     config: AnatomyAnalysis, task: SyntheticTask, seed: int, device: torch.device
 ) -> Measure:
-    """Return what measures answers and states of networks with the same sequences.
-
-    Raises:
-        ConfigError: If outputs are fed back.
-    """
-    if task.network != "queried" or len(task.length.possible) > 1:
+    """Return what measures answers and states of networks with the same sequences."""
+    if task.network != "queried" or len(task.length.possible) > 1 or task.longest < 2:
         raise ConfigError(
             "the anatomy is that of networks that answer queries about sequences of one "
-            f"length, got {task.name!r}"
+            f"length above 1, got {task.name!r} at length {task.longest}"
         )
     inputs = _draw(task, seed, config.num_sequences)
     batch, length = task.batch(inputs), inputs.shape[1]
+    try:
+        for labels in inputs.T:
+            read_linearly(inputs.astype(np.float64), labels)
+    except ValueError as error:
+        raise ConfigError(
+            f"analysis.num_sequences is invalid: too few to read {task.vocab_size} tokens by "
+            f"({error}), got {config.num_sequences}"
+        ) from None
     noise_seed = int(RandomStream(seed, task.name, Split.ANALYSIS).words(0, 1, lane=1)[0] >> 1)
 
     def measure(model: PositionEncodedRNN, levels: Sequence[float]) -> Tables:
@@ -315,7 +329,7 @@ def measure_anatomy(
         }
         loss = (found.accuracy - under_noise).tolist()
         tables = {
-            "anatomy": {name: [float(value)] for name, value in numbers.items()},
+            "anatomy": {name: [_finite(value)] for name, value in numbers.items()},
             "errors": tabulate_errors(found),
             "noise": {"noise": [*config.noise], "loss": loss},
             "tokens": tokens_read,
@@ -324,6 +338,11 @@ def measure_anatomy(
         return _repeat(tables, levels)
 
     return measure
+
+
+def _finite(value: float) -> float | None:
+    """Return a number as JSON takes it: where a gradient is 0 its slope is unknown."""
+    return float(value) if math.isfinite(value) else None
 
 
 def _draw(task: SyntheticTask, seed: int, count: int) -> Any:

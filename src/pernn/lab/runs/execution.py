@@ -30,7 +30,16 @@ from pernn.lab.training import (
     find_usual,
 )
 
-from .analysis import Line, analyse, choose_checkpoints, find_lead, summarise, tabulate, worst
+from .analysis import (
+    Line,
+    analyse,
+    build_measure,
+    choose_checkpoints,
+    find_lead,
+    summarise,
+    tabulate,
+    worst,
+)
 from .building import build_stage, build_task
 from .environment import changed_parts, describe_start
 from .sinks import Log
@@ -101,6 +110,9 @@ def execute(
     task = build_task(spec, chosen)
     check_memory(spec, task, chosen)
     earlier: Mapping[str, Any] = {}
+    if spec.analysis:
+        # What cannot be measured is refused now, not after the training.
+        build_measure(spec, chosen, budget=0)
     if (first := spec.first_stage()) is not None:
         how: dict[str, Any] = {"device": device, "threads": threads, "expired": expired}
         how |= {"on_update": on_update, "on_warning": on_warning}
@@ -443,7 +455,8 @@ class AnalysisRun(Stage):
     def updates(self) -> Iterator[int]:
         """Measure the other checkpoints, the worst values after a divergence."""
         lost = self.earlier.get("diverged")
-        kept = [one for one in sorted(self.levels) if not lost or one < lost["update"]]
+        # The untrained network is there whatever happened.
+        kept = [one for one in sorted(self.levels) if not lost or one < max(1, lost["update"])]
         left = {update: self.levels[update] for update in kept if update not in self.lines}
         for line in analyse(self.spec, self.root, left, self.device):
             self.directory.append_metrics(sealed(line))
