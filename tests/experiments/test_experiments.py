@@ -138,6 +138,22 @@ def test_every_claim_is_about_trials_of_some_scale(experiment):
             assert set(claim.predicate.required) <= there, claim.name
 
 
+@pytest.mark.parametrize(("experiment", "scale"), [one for one in EVERY if "demo" not in one.id])
+def test_what_a_claim_compares_is_all_there_or_not_at_all(experiment, scale):
+    """A grid with some of the sizes that a claim needs is trained in vain."""
+    for claim in experiment.claims:
+        if claim.table:
+            continue
+        predicate = claim.predicate
+        needed = {} if predicate.required == PLANNED else {predicate.column: {*predicate.required}}
+        for contrast in predicate.contrasts.values():
+            needed.setdefault(contrast.column, set()).update((contrast.treated, contrast.baseline))
+        chosen = [spec for spec in specs_of(experiment, scale) if about(spec, claim)]
+        for column, values in needed.items():
+            there = {spec.get(column) for spec in chosen} & values
+            assert there in (set(), values), (claim.name, column)
+
+
 @pytest.mark.parametrize("experiment", ALL, ids=lambda one: one.name)
 def test_every_number_that_decides_has_an_origin(experiment):
     none = {"margin": 0, "factor": 1, "threshold": None, "tolerance": None}

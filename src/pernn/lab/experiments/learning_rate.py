@@ -76,15 +76,12 @@ TRIED = {
     "demo": (0.0035, 0.01),
     # A factor of 1.4 apart, around the best two of `learning_rate`.
     "small": (0.0018, 0.0025, 0.0035, 0.005, 0.007, 0.01, 0.014),
-    # The published rate and smaller ones, as many and as far apart.
-    "paper": (0.00018, 0.00025, 0.00035, 0.0005, 0.0007, 0.001, 0.0014),
 }
 NETWORKS = grids(
     {},
     demo=(brief(length=8, size=64, updates=300), cores(**VOCABULARIES)),
     # The networks of `vocabulary_size`; a night on two CPU cores, at chosen rates.
     small=(MASTERY, cores(**VOCABULARIES)),
-    paper=({}, cores(gru=(64, 256), lstm=(1_024, 16_384))),
 )
 
 

@@ -226,7 +226,7 @@ FACTOR_OR_EXPONENT = Experiment(
         demo=(DEMO_PACED, both_cells(), cores(gru=(8, 12, 16), lstm=(8, 16, 32))),
         # A night on two CPU cores; the GRU at K = 64 is that of `temperature`.
         small=(SMALL_PACED, both_cells(), cores(**VOCABULARIES)),
-        paper=(PAPER_PACED, both_cells(TENTH), cores(gru=(16, 64, 256), lstm=(256, 1_024, 4_096))),
+        paper=(PAPER_PACED, both_cells(TENTH), cores(gru=(16, 64, 128), lstm=(256, 1_024, 4_096))),
     ),
     claims=with_primary(EXPONENT_CLAIMS, "gain_grows_when_*_lstm"),
     figure=OVER_VOCABULARIES,

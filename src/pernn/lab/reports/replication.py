@@ -19,7 +19,7 @@ from pernn.lab.experiments import (
     names_of,
     pace_column,
 )
-from pernn.lab.trials import count_machines, unroll
+from pernn.lab.trials import Trial, count_machines, unroll
 
 from .claims import Verdict, judge_experiment
 from .comparing import Side, Sooner, compare_pace
@@ -30,11 +30,13 @@ from .statistics import ROUNDING, Outcome, student_interval
 from .texts import Labels, escape_markdown, markdown_table
 
 COMMON = (
+    "task.length",
     "core.kind",
     "core.hidden_size",
     "training.iterations",
     "training.batch_size",
     "training.learning_rate",
+    "training.schedule",
 )
 """Settings that every table has."""
 
@@ -43,8 +45,6 @@ PARTS = ("task.", "analysis.")
 
 MOST = 8
 """So many values are listed one by one."""
-
-Trial = Mapping[str, Any]
 
 
 @cache
@@ -67,7 +67,7 @@ def scale_table(name: str) -> str:
     return markdown_table(["", *experiment.scales], rows, escape=True)
 
 
-def _by_core(scale: Sequence[Trial], path: str, label: Labels) -> str:
+def _by_core(scale: Sequence[Mapping[str, Any]], path: str, label: Labels) -> str:
     cores: dict[str, dict[Any, None]] = {}
     for trial in scale:
         own = cores.setdefault(trial["core.kind"], {})
@@ -194,8 +194,9 @@ MARKED = re.compile(
 
 def replication_parts(reports: Sequence[Report], pages: str = ".") -> dict[str, str]:
     """Return the generated parts of a page by their mark."""
-    claims, every = count_claims(reports, list(CATALOGUE)), _core_seconds(reports)
-    environments = {one.run: one.environment for report in reports for one in report.trials}
+    held = {one.run: one for report in reports for one in report.trials}
+    claims, every = count_claims(reports, list(CATALOGUE)), _core_seconds(held.values())
+    environments = {run: one.environment for run, one in held.items()}
     ran_on = count_machines(environments.values()).items()
     machines = [(str(count), machine) for machine, count in ran_on]
     parts = {
@@ -216,14 +217,13 @@ def replication_parts(reports: Sequence[Report], pages: str = ".") -> dict[str, 
         parts[f"means {report.name}"] = means(report)
         for verdict in report.verdicts:
             parts |= _of_verdict(report.name, verdict)
-    # What the command runs, before the same with other seeds.
-    ran = {f"{name}-small": one for name, one in planned_sweeps(reports).items()}
-    ran |= {report.name: report for report in reports}
     for name in CATALOGUE:
+        grid = [spec.fingerprint() for spec in find_experiment(name).scales["small"]()]
         took = ""
-        if (sweep := ran.get(f"{name}-small")) is not None:
-            hours = _hours(_core_seconds([sweep]))
-            took = f"  # published; {len(sweep.trials):,} trials took {hours} core-hours"
+        if found := [held[run] for run in grid if run in held]:
+            whole = "" if len(found) == len(grid) else f"{len(found):,} of "
+            hours = _hours(_core_seconds(found))
+            took = f"  # {whole}{len(grid):,} trials published; took {hours} core-hours"
         run = f"```sh\npernn run {name} --scale small{took}\n```"
         parts[f"scales {name}"] = f"{scale_table(name)}\n\n{run}"
     return parts
@@ -341,9 +341,8 @@ def _counts(reports: Sequence[Report], claims: Sequence[Counted]) -> str:
     return " ".join(sentences)
 
 
-def _core_seconds(reports: Sequence[Report]) -> dict[str, float]:
+def _core_seconds(trials: Iterable[Trial]) -> dict[str, float]:
     """Return what each run took, those that several sweeps share once."""
-    trials = [one for report in reports for one in report.trials]
     return {run: cost for one in trials for run, cost in one.core_seconds.items()}
 
 
