@@ -51,6 +51,7 @@ POINTS = FigureLayout(
 LABELS = {
     "none": "Vanilla", "sinusoidal": "Position-encoded", "gru": "GRU",
     "token_accuracy": "Token accuracy", "task.vocab_size": "Vocabulary size K",
+    "sinusoidal, phase 3": "Third arm", "encoding.kind, encoding.masked": "Arm",
 }  # fmt: skip
 
 
