@@ -19,7 +19,7 @@ from pernn.analysis import (
     subspace_overlap,
 )
 from pernn.cores import GRU, LSTM, S4D, Elman
-from pernn.errors import ConfigError, MachineError
+from pernn.errors import MachineError
 
 WIDTH, LENGTH = 3, 4
 
@@ -150,15 +150,6 @@ def test_gradients_do_not_depend_on_what_a_projection_adds():
     biased.project = lambda inputs, **_: plain.project(inputs) + 1  # whatever it is asked
     gates = biased.project(vectors())
     assert torch.equal(input_gradients(biased, gates), input_gradients(plain, gates))
-
-
-def test_what_would_give_no_gradients_is_refused():
-    core = onion(1.0)
-    core.project = lambda inputs, **_: inputs
-    with pytest.raises(ConfigError, match="first 1 features alone"):
-        input_gradients(core, vectors(), width=1)
-    with torch.inference_mode(), pytest.raises(ConfigError, match=r"use torch\.no_grad"):
-        input_gradients(core, vectors())
 
 
 def test_small_gradients_in_float32_are_those_of_float64():

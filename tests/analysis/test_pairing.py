@@ -5,18 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pernn.analysis import Pairs
-from pernn.errors import ConfigError
 from pernn.lab.pairing import dual_frequency_pairs
 from pernn.lab.tasks import (
-    AutoregressiveConfig,
     CopyingMemoryConfig,
     DelayedAdditionConfig,
     DualFrequencyConfig,
-    PredecessorQueryConfig,
     ReverseOrderingConfig,
-    SortingConfig,
-    VariableLengthConfig,
 )
 
 TASK = DualFrequencyConfig(vocab_size=64, length=10).build()
@@ -106,30 +100,3 @@ def test_alike_ids_have_one_condition():
     assert pairs.conditions == (("all", "all"),)
     assert len(pairs) == 9
     assert set(pairs.first[:, 1:].flatten()) == set(range(7))
-
-
-@pytest.mark.parametrize(
-    ("config", "source", "message"),
-    [
-        (VariableLengthConfig(), 1, "one length"),
-        (AutoregressiveConfig(), 1, "without feedback"),
-        (SortingConfig(), 1, "does not depend on the other tokens"),
-        (PredecessorQueryConfig(), 1, "does not depend on the other tokens"),
-        (ReverseOrderingConfig(length=8), 9, "1 … 8"),
-        (ReverseOrderingConfig(length=8), 0, "1 … 8"),
-        (DelayedAdditionConfig(length=4), 5, "1 … 4"),
-    ],
-)
-def test_what_has_no_such_pairs_is_refused(config, source, message):
-    with pytest.raises(ConfigError, match=message):
-        dual_frequency_pairs(config.build(), 1, source=source)
-
-
-def test_pairs_of_ones_own_are_checked():
-    ids = np.arange(8).reshape(2, 4)
-    fields = {"num_queries": 4, "conditions": (("all", "all"),), "condition": np.zeros(2, np.int64)}
-    Pairs(first=ids, second=ids, source=1, target=8, **fields)
-    with pytest.raises(ConfigError, match="before the target"):
-        Pairs(first=ids, second=ids, source=1, target=9, **fields)
-    with pytest.raises(ConfigError, match="share their first 1"):
-        Pairs(first=ids, second=ids + 1, source=1, target=8, **fields)
