@@ -176,6 +176,8 @@ def blocked(tmp_path):
         (["train", "{trial}", "--device", "cuda:99"], 3, "no device 'cuda:99' here"),
         (["train", "{trial}", "-r", "{blocked}"], 4, "Not a directory"),
         (["run", "vocabulary_size", "-r", "{blocked}"], 4, "Not a directory"),
+        (["export", "{sweep}", "-r", "{done}", "-o", "{blocked}/a.csv"], 4, "Not a directory"),
+        (["publish", "{sweep}", "-r", "{done}", "--to", "{blocked}"], 4, "Not a directory"),
         (["status", "nothing", "-r", "{here}"], 2, "no sweep 'nothing'"),
         (["report", "--claims", "../../etc", "-r", "{here}"], 2, "not a sweep's name"),
         (["export", "x", "-o", "records.xls", "-r", "{here}"], 2, "no sweep 'x'"),
@@ -186,6 +188,11 @@ def blocked(tmp_path):
         (["train", "{trial}", "--threads", "9999"], 2, "--oversubscribe"),
         (["pause", "x", "-r", "{here}"], 2, "no sweep 'x'"),
         (["compare", "core.kind=gru", "x", "-r", "{here}"], 2, "expected two conditions such as"),
+        (
+            ["compare", "seed=1", "seed=2", "-r", "{here}"],
+            2,
+            "no finished trials to select from in",
+        ),
         (["report", "x", "--all"], 2, "--all"),
         (["report"], 2, "--all"),
         (["analyze", "."], 2, "is not a run directory"),
@@ -201,9 +208,10 @@ def blocked(tmp_path):
         (["show", "sortin"], 2, "no experiment"),
     ],
 )
-def test_bad_input_gets_one_clear_line(tmp_path, words, status, said):
+def test_bad_input_gets_one_clear_line(finished, tmp_path, words, status, said):
     write(TRIAL, tmp_path)
     places = {"trial": tmp_path / "trial.json", "blocked": blocked(tmp_path), "here": tmp_path}
+    places |= {"done": finished, "sweep": sweep(finished).name}
     done = pernn(*(word.format(**places) for word in words), cwd=tmp_path)
     assert (done.returncode, "Traceback" in done.stderr) == (status, False), done.stderr
     assert said in done.stderr

@@ -251,14 +251,6 @@ def test_a_misspelt_sweep_is_looked_for_among_those_published(tmp_path, words):
     assert f"looked for in {tmp_path / 'evidence'} (there: 0 published sweeps)" in told
 
 
-def test_a_comparison_of_nothing_says_where_it_looked(tmp_path):
-    words = ["compare", "encoding.kind=sinusoidal", "encoding.kind=nonee"]
-    done = call(*words, cwd=tmp_path)
-    assert done.returncode == 2
-    assert f"no finished trials to select from in {tmp_path / 'results'}" in done.stderr
-    assert "by --sweep" in done.stderr
-
-
 def test_export_takes_no_address(results, tmp_path):
     address = "ftp://me:secret@host/b.csv"
     refused = call("export", "study-demo", "-o", address, "-r", results, cwd=tmp_path)

@@ -21,25 +21,6 @@ def damaged(finished, tmp_path_factory):
     return place
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["export", "{sweep}", "-o", "{place}/records.csv", "-r", "{results}"],
-        ["publish", "{sweep}", "--to", "{place}", "-r", "{results}"],
-        ["run", "vocabulary_size", "-r", "{place}"],
-    ],
-)
-def test_a_place_that_cannot_be_written_is_said_in_one_line(finished, tmp_path, words):
-    (tmp_path / "file").touch()
-    place, names = tmp_path / "file" / "below", {"results": finished, "sweep": sweep(finished).name}
-    done = pernn(*(word.format(place=place, **names) for word in words), cwd=tmp_path)
-    assert done.returncode == 4, done.stderr
-    assert done.stderr.startswith(f"pernn: {place}")
-    assert "Not a directory" in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert done.stdout == ""
-
-
 def test_a_trial_that_is_left_out_is_named(damaged, tmp_path):
     results = damaged / "results"
     run, name = min((results / "runs").iterdir()).name, sweep(results).name

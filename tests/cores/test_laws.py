@@ -25,11 +25,6 @@ each_bias = pytest.mark.parametrize(
 )
 
 
-def test_these_have_no_twin():
-    others = {"s4d", "min_gru", "min_lstm", "lru", "gated_delta"}
-    assert set(KINDS) - set(GATED) == others
-
-
 def build(kind, layers=1, seed=1, hidden=HIDDEN, **options):
     few = {"state_size": hidden + 2} if kind == "s4d" else {}
     config = CORES.validate({"kind": kind, "hidden_size": hidden, "num_layers": layers, **few})

@@ -99,13 +99,6 @@ def test_long_memory_in_float32_is_close_to_float64(method):
     close(final.double(), exact_final, 1e-5)
 
 
-@each_method
-def test_no_sequence_gives_no_output(method):
-    outputs, final = build(method)(draw(0, 5, INPUT))
-    assert outputs.shape == (0, 5, HIDDEN)
-    assert final.shape == (1, 0, HIDDEN, 4, 2)
-
-
 def test_auto_takes_the_method_by_length():
     taken = [build()._choose(steps) for steps in (1, 2, TOEPLITZ_STEPS, TOEPLITZ_STEPS + 1)]
     assert taken == ["recurrence", "toeplitz", "toeplitz", "fft"]

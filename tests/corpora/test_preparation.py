@@ -142,6 +142,7 @@ def test_missing_files_are_named_and_how_to_get_them(root):
     message = str(caught.value)
     for word in ("wiki.train.raw", "train-*.parquet", "Salesforce/wikitext", "CC BY-SA"):
         assert word in message
+    assert not [*root.iterdir()]
 
 
 def test_a_parquet_file_of_something_else_is_refused(root):

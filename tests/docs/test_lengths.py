@@ -48,12 +48,6 @@ def num_words(text):
     return sum(any(map(str.isalnum, word)) for word in text.split())
 
 
-def test_words_of_tables_count_and_those_of_code_and_marks_do_not():
-    assert num_words("one `two`\n| three | - |\n```sh\nnot this\n```\nfour") == 4
-    assert num_words("one <!-- simulated -->\nnot this\n<!-- /simulated --> two") == 2
-    assert num_words("by <!-- effect a/b@8 -->1 [0, 2]<!-- /effect --> more") == 2
-
-
 @pytest.mark.parametrize(("pages", "bound"), BOUNDS.items(), ids=lambda value: str(value)[:60])
 def test_a_page_keeps_within_its_words(pages, bound):
     assert sum(num_words((ROOT / page).read_text(encoding="utf-8")) for page in pages) <= bound

@@ -199,11 +199,6 @@ def test_sinusoids_equal_an_independent_loop(half, steps, layout):
             assert abs(found[p, cosine] - math.cos(angle) * scale) < 1e-13
 
 
-def test_the_preset_chooses_the_layout_unless_the_config_does():
-    assert build(SinusoidalConfig(size=6), "interleaved").layout == "interleaved"
-    assert build(SinusoidalConfig(size=6, layout="halves"), "interleaved").layout == "halves"
-
-
 def test_what_an_encoding_cannot_give_is_refused():
     for config in (LearnedConfig(size=6), RandomConfig(size=6)):
         with pytest.raises(ConfigError, match="25 steps, but only 24 positions; raise num_pos"):

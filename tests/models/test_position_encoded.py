@@ -5,7 +5,6 @@ import torch
 from torch import nn
 
 from models.test_laws import BATCH, HIDDEN, QUERIES, TIME, build, draw
-from oracle import PlainRNN
 from pernn import LSTM, PositionEncoded, PositionEncodedRNN, Sinusoidal
 from pernn.lab.cores import CORES
 from pernn.models import VectorRNN
@@ -17,14 +16,6 @@ def test_of_rows_and_tokens_the_fewer_are_projected():
     ]
     # 11 + 1 rows for 12 tokens; of more ids every token, and the query.
     assert counts == [12, BATCH * TIME + 1]
-
-
-def test_the_plain_path_has_its_own_weights():
-    model = build()
-    places = [
-        {weight.data_ptr() for weight in one.parameters()} for one in (model, PlainRNN(model))
-    ]
-    assert places[0].isdisjoint(places[1])
 
 
 @pytest.mark.parametrize(

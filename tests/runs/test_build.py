@@ -73,12 +73,6 @@ def test_a_run_is_not_resumed_on_another_corpus(tmp_path, monkeypatch):
     assert execute(spec, tmp_path, device="cpu").state == "finished"
 
 
-def test_drawn_data_have_no_digest(tmp_path):
-    spec = tiny("sorting")
-    execute(spec, tmp_path, device="cpu")
-    assert "data_sha256" not in RunDirectory(tmp_path, spec.fingerprint()).read_environment()
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [

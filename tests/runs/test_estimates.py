@@ -137,15 +137,6 @@ def test_what_does_not_fit_is_refused_by_how_much():
         assert "--force" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "said"),
-    [
-        (None, ""),
-        (3, "about 3 s"),
-        (1800, "about 30 min"),
-        (3 * 3600 + 300, "about 3 h 5 min"),
-        (480 * 3600, "about 20.0 days"),
-    ],
-)
-def test_times_are_written_for_people(seconds, said):
-    assert show_time(seconds) == said
+def test_times_are_written_for_people():
+    said = ["", "about 3 s", "about 30 min", "about 3 h 5 min", "about 20.0 days"]
+    assert [*map(show_time, (None, 3, 1800, 3 * 3600 + 300, 480 * 3600))] == said

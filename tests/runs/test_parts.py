@@ -13,12 +13,13 @@ from torch import nn
 from pernn.cores import Linear
 from pernn.errors import ConfigError
 from pernn.lab.cores import CORES, GRUConfig
-from pernn.lab.runs import RunSpec, build, building, changed_parts, execute
+from pernn.lab.runs import RunSpec, build, changed_parts, execute
 from pernn.lab.store import RunDirectory
 from tiny import tiny
 
 CPU = torch.device("cpu")
 SOURCE = """
+import random
 import numpy as np
 import torch
 from torch import nn
@@ -32,7 +33,7 @@ class Plain(nn.Module):
         self.input_size, self.hidden_size = input_size, hidden_size
         self.into = nn.Linear(input_size, hidden_size)
         self.back = nn.Linear(hidden_size, hidden_size)
-        self.drawn = np.random.rand()
+        self.drawn = np.random.rand(), random.random()
 
     def project(self, inputs, *, offset=0, bias=True):
         weight = self.into.weight[:, offset : offset + inputs.shape[-1]]
@@ -109,11 +110,12 @@ def test_a_place_that_holds_no_part_is_refused(module, tmp_path, place, said):
 
 def seed_all(seed):
     torch.manual_seed(seed)
+    random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002
 
 
 def draw_all():
-    return np.random.rand(), torch.rand(1).item()  # noqa: NPY002
+    return random.random(), np.random.rand(), torch.rand(1).item()  # noqa: NPY002
 
 
 def test_a_part_that_draws_globally_is_repeatable(module):
@@ -170,29 +172,6 @@ def test_an_encoding_whose_vectors_are_not_of_the_steps_alone_is_refused(module,
     spec = tiny().override({"encoding.kind": "plainparts:NoiseConfig"})
     with pytest.raises(ConfigError, match="the same at every call"):
         build(spec, CPU)
-
-
-def test_pythons_generator_is_seeded_and_restored_too():
-    spec = RunSpec(seed=111)
-    random.seed(1)
-    state = random.getstate()
-    with building.seeded_globals(spec, "core", CPU):
-        first = random.random()
-    assert random.getstate() == state
-    random.seed(2)
-    with building.seeded_globals(spec, "core", CPU):
-        assert random.random() == first
-
-
-def test_our_own_parts_draw_from_no_global_generator():
-    before = np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()  # noqa: NPY002
-    for core in CORES.names():
-        spec = tiny("reverse_ordering", core).override({"encoding.kind": "learned"})
-        spec.core.build(8, torch.Generator())
-        spec.encoding.build(8, "halves", torch.Generator())
-        spec.build_task().stream(1).train(0, 2)
-    after = np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()  # noqa: NPY002
-    assert before == after
 
 
 def test_a_changed_source_is_said_of_what_is_done_and_of_what_goes_on(module, tmp_path):

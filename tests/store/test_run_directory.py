@@ -25,7 +25,6 @@ from pernn.lab.store import (
     RunStatus,
     Sweep,
     gc_paused,
-    list_sweeps,
     load_sweep,
     read_progress,
     read_status,
@@ -252,12 +251,6 @@ def test_the_collector_is_as_it_was_even_after_an_error(collecting):
 
 
 SWEEP = Sweep("study-demo", "study", "demo", {"seed": 1}, ["0" * 16])
-
-
-def test_load_gives_what_was_saved(tmp_path):
-    save_sweep(tmp_path, SWEEP)
-    assert load_sweep(tmp_path, "study-demo") == SWEEP
-    assert list_sweeps(tmp_path) == ["study-demo"]
 
 
 @pytest.mark.parametrize(
