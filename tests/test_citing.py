@@ -23,12 +23,14 @@ def test_every_part_of_ours_says_what_it_builds_on(registry, kind):
     assert set(vars(registry.find(kind))["references"]) <= entries().keys()
 
 
-def test_every_entry_is_cited_and_every_source_has_one():
+def test_every_entry_is_cited_and_what_is_no_source_is_said(tmp_path):
     keys = {key for registry, kind in BUILTIN for key in registry.find(kind).references}
     assert keys | {*STATISTICS, "pernn", "morita2024"} == entries().keys()
+    with pytest.raises(ConfigError, match="neither a run's directory"):
+        cite(str(tmp_path))
 
 
-def test_entries_are_bibtex():
+def test_entries_are_bibtex_and_pernn_is_cited_as_its_own_file_says():
     for key, entry in entries().items():
         assert re.match(rf"@\w+\{{{key},\n", entry)
         assert entry.count("{") == entry.count("}")
@@ -36,9 +38,6 @@ def test_entries_are_bibtex():
         assert {"title", "author"} <= {*fields}
         assert len(fields) == len(entry.splitlines()) - 2
         assert not entry.rstrip("\n}").endswith(",")
-
-
-def test_pernn_is_cited_as_its_own_file_says():
     said = (ROOT / "CITATION.cff").read_text()
     assert f"version: {pernn.__version__}\n" in said
     assert f"version = {{{pernn.__version__}}}" in entries()["pernn"]
@@ -62,8 +61,3 @@ def test_an_experiment_has_those_of_all_arms_and_of_its_statistics():
     assert content["parts"]["statistics"] == [*STATISTICS]
     assert content["parts"]["none"] == []
     assert content["entries"]["hochreiter1997"] == entries()["hochreiter1997"]
-
-
-def test_what_is_neither_is_said(tmp_path):
-    with pytest.raises(ConfigError, match="neither a run's directory"):
-        cite(str(tmp_path))

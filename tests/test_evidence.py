@@ -298,7 +298,7 @@ def test_a_damaged_publication_does_not_count_and_is_said(ran, tmp_path, monkeyp
     assert json.loads(done.stdout)[NAME] == {"finished": 4}
 
 
-def test_trials_are_rows(ran):
+def test_trials_are_rows_and_curves_have_what_differs_between_them(ran):
     frame = pernn.lab.load_results(ran / "results", NAME)
     assert len(frame) == 4
     assert set(frame["encoding.kind"]) == {"none", "sinusoidal"}
@@ -316,9 +316,6 @@ def test_trials_are_rows(ran):
         pernn.lab.load_results(ran / "results", NAME, table="by_updat")
     with pytest.raises(ConfigError, match=f"no sweep 'other' .*there: {NAME}"):
         pernn.lab.load_results(ran / "results", "other")
-
-
-def test_curves_have_what_differs_between_trials(ran):
     frame = pernn.lab.load_curves(ran / "results", NAME)
     runs = load_sweep(ran / "results", NAME).runs
     logs = {run: RunDirectory(ran / "results", run).read_metrics() for run in runs}

@@ -123,13 +123,10 @@ def test_what_the_laboratory_needs_is_said(missing, said):
     assert last.endswith(f": {said}")
 
 
-def test_every_error_is_a_pernn_error_and_in_the_drawn_tree():
+def test_every_error_is_a_pernn_error_in_the_drawn_tree_with_a_bounded_message():
     for error in [value for value in vars(errors).values() if isinstance(value, type)]:
         assert issubclass(error, errors.PernnError)
         assert error.__doc__
         assert error.__name__ in errors.__doc__
     assert issubclass(errors.ConfigError, ValueError)
-
-
-def test_a_message_is_bounded_whatever_it_quotes():
     assert str(PernnError("a" * (MAX_MESSAGE + 5))) == "a" * MAX_MESSAGE + " … (5 characters more)"

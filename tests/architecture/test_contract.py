@@ -105,13 +105,10 @@ def test_no_package_has_files_in_a_circle(package):
     TopologicalSorter(graph).prepare()
 
 
-def test_no_file_or_folder_is_a_drawer():
+def test_no_file_is_a_drawer_and_annotations_are_live():
     for path in (*FILES, *TESTS):
         parts = {part.removesuffix(".py") for part in path.relative_to(ROOT).parts}
         assert not BANNED & parts, path
-
-
-def test_annotations_are_live():
     # Postponed annotations weaken the shape checks; beartype cannot see `Self` outside a class.
     for path in FILES:
         assert "from __future__ import annotations" not in path.read_text(), path
@@ -138,7 +135,7 @@ def test_a_public_name_is_declared_once(path):
     assert not strings & set(names)
 
 
-def test_there_are_no_more_dependencies_than_agreed():
+def test_dependencies_are_those_agreed_and_torch_is_pinned_without_a_build():
     needed = {requirement.split(">")[0] for requirement in PROJECT["project"]["dependencies"]}
     assert needed == {"torch", "numpy", "jaxtyping"}
     lab = PROJECT["project"]["optional-dependencies"]["lab"]
@@ -146,9 +143,6 @@ def test_there_are_no_more_dependencies_than_agreed():
         "pydantic", "typer", "rich", "safetensors", "rapidfuzz", "scipy", "matplotlib", "jinja2",
         "pandas",
     }  # fmt: skip
-
-
-def test_the_tested_torch_is_pinned_without_a_build():
     pins = (ROOT / "constraints.txt").read_text().splitlines()
     assert "torch==2.13.0" in pins
     assert not [pin for pin in pins if "+" in pin or "@" in pin or "file:" in pin]

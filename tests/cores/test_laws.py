@@ -269,23 +269,16 @@ def test_inputs_and_state_are_left_as_they_were(kind):
 
 
 @each_gated
-def test_a_second_derivative_is_refused_not_wrong(kind):
+def test_second_and_batched_gradients_are_refused_not_wrong(kind):
     core, inputs = build(kind), draw(BATCH, TIME, INPUT).requires_grad_()
     outputs, _ = core.recur(core.project(inputs))
     with pytest.raises(ConfigError, match=r"no second derivative .* use core\.to_torch\(\)"):
         torch.autograd.grad(outputs.sum(), inputs, create_graph=True)
-
-
-@each_gated
-def test_batched_gradients_are_refused_or_right(kind):
-    core, inputs = build(kind), draw(BATCH, TIME, INPUT).requires_grad_()
-    outputs, _ = core.recur(core.project(inputs))
     arriving = torch.stack([torch.ones_like(outputs), outputs.detach()])
     with pytest.raises(ConfigError, match=r"one gradient at a time .* use core\.to_torch\(\)"):
         torch.autograd.grad(outputs, inputs, arriving, is_grads_batched=True)
     twin = core.to_torch()
     (found,) = torch.autograd.grad(twin(inputs)[0], inputs, arriving, is_grads_batched=True)
-    outputs, _ = core.recur(core.project(inputs))
     for one, expected in zip(arriving, found, strict=True):
         close(torch.autograd.grad(outputs, inputs, one, retain_graph=True)[0], expected)
 

@@ -136,24 +136,27 @@ def test_parquet_and_raw_text_give_equal_corpora(root):
     assert set(raw.manifest["sources"]) == {f"wiki.{split}.raw" for split in SPLITS}
 
 
-def test_missing_files_are_named_and_how_to_get_them(root):
+def test_missing_files_and_packages_are_named_and_how_to_get_them(root, monkeypatch):
     with pytest.raises(MachineError) as caught:
         prepare(LanguageModellingConfig())
     message = str(caught.value)
     for word in ("wiki.train.raw", "train-*.parquet", "Salesforce/wikitext", "CC BY-SA"):
         assert word in message
     assert not [*root.iterdir()]
+    monkeypatch.setitem(sys.modules, "sentencepiece", None)
+    with pytest.raises(MachineError, match=r"pip install .*\[language\]'"):
+        prepare(SMALL)
 
 
-def test_a_parquet_file_of_something_else_is_refused(root):
+def test_articles_are_counted_and_a_digest_is_checked(root):
     write(LITTLE, raw_folder("little"))
-    (raw_folder("little") / "wiki.test.raw").unlink()
-    parquet.write_table(pa.table({"x": [1]}), raw_folder("little") / "test-0.parquet")
-    with pytest.raises(CorruptError, match="column 'text'"):
-        prepare(little())
-
-
-def test_articles_are_counted(root):
+    digest = prepare(little()).manifest["text_sha256"]
+    stages = []
+    assert prepare(little(digest=digest), lambda *stage: stages.append(stage))
+    # What is only checked does not have the text prepared anew.
+    assert stages == []
+    with pytest.raises(ConfigError, match=f"expected digest {'0' * 64}, found {digest}"):
+        prepare(little(digest="0" * 64))
     write(LITTLE, raw_folder("little"))
     write(LITTLE, raw_folder("wikitext-103"))
     with pytest.raises(ConfigError, match=r"expected num_articles \(28475, 60, 60\), found \("):
@@ -164,28 +167,15 @@ def test_articles_are_counted(root):
     assert prepare(little(num_articles=found)).num_paragraphs("train") == 120
 
 
-def test_a_digest_is_checked(root):
-    write(LITTLE, raw_folder("little"))
-    digest = prepare(little()).manifest["text_sha256"]
-    stages = []
-    assert prepare(little(digest=digest), lambda *stage: stages.append(stage))
-    # What is only checked does not have the text prepared anew.
-    assert stages == []
-    with pytest.raises(ConfigError, match=f"expected digest {'0' * 64}, found {digest}"):
-        prepare(little(digest="0" * 64))
-
-
-def test_a_failed_preparation_leaves_nothing(root):
+def test_what_fails_leaves_nothing(root):
     write(LITTLE, raw_folder("little"))
     with pytest.raises(ConfigError, match=r"vocab_size 100000 does not fit .*too high"):
         prepare(little().override({"vocab_size": 100_000}))
     assert [path.suffix for path in (root / "prepared").iterdir()] == [".lock"]
-
-
-def test_a_missing_sentencepiece_is_named(root, monkeypatch):
-    monkeypatch.setitem(sys.modules, "sentencepiece", None)
-    with pytest.raises(MachineError, match=r"pip install .*\[language\]'"):
-        prepare(SMALL)
+    (raw_folder("little") / "wiki.test.raw").unlink()
+    parquet.write_table(pa.table({"x": [1]}), raw_folder("little") / "test-0.parquet")
+    with pytest.raises(CorruptError, match="column 'text'"):
+        prepare(little())
 
 
 @pytest.fixture

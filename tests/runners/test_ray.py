@@ -36,13 +36,10 @@ def test_a_node_with_other_code_ends_the_sweep(nodes, tmp_path, monkeypatch):
     assert not ear
 
 
-def test_a_cluster_without_what_a_trial_needs_is_told(tmp_path):
+def test_a_cluster_that_lacks_what_a_trial_needs_or_is_not_there_is_told(tmp_path):
     pytest.importorskip("ray", reason=NEEDS_RAY)
     with pytest.raises(MachineError, match="no node has 1 CPU and 1 GPU for a trial"):
         RayRunner(address="local", gpus_per_trial=1).run(SPECS, tmp_path, Ear())
-
-
-def test_an_address_without_a_cluster_is_told(tmp_path):
     pytest.importorskip("ray", reason=NEEDS_RAY)
     with pytest.raises(MachineError, match=r"Ray \(somewhere\): ValueError: Invalid address"):
         RayRunner(address="somewhere").run(SPECS, tmp_path, Ear())

@@ -47,7 +47,7 @@ def test_cut_anywhere_it_ends_in_the_same_bits(tmp_path, spec, updates):
     cut(spec, tmp_path, updates)
 
 
-def test_frozen_weights_are_those_of_the_pretraining(tmp_path):
+def test_trials_share_a_pretraining_whose_weights_stay_frozen(tmp_path):
     execute(EXTENDED, tmp_path, device="cpu")
     before, after = (
         RunDirectory(tmp_path, one.fingerprint()).checkpoints.load_latest()[0].arrays
@@ -63,6 +63,10 @@ def test_frozen_weights_are_those_of_the_pretraining(tmp_path):
     cores = [name for name in before if name.startswith("model.core.")]
     assert cores
     assert all(np.array_equal(before[name], after[name]) for name in cores)
+    heard: list[int] = []
+    other = EXTENDED.override({"training.iterations": 5})
+    execute(other, tmp_path, device="cpu", on_update=lambda n: not heard.append(n))
+    assert heard == list(range(10, 15))
 
 
 def test_a_damaged_analysis_goes_on_once_the_advice_is_followed(tmp_path):
@@ -91,14 +95,6 @@ def test_a_trial_is_as_old_as_its_first_stage(tmp_path, spec, date):
     path.write_text(json.dumps(sealed(content | ({"date": date} if date else {}))))
     execute(spec, tmp_path, device="cpu")
     assert RunDirectory(tmp_path, spec.fingerprint()).read_environment()["date"] == (date or "")
-
-
-def test_trials_share_a_pretraining(tmp_path):
-    execute(EXTENDED, tmp_path, device="cpu")
-    heard: list[int] = []
-    other = EXTENDED.override({"training.iterations": 5})
-    execute(other, tmp_path, device="cpu", on_update=lambda n: not heard.append(n))
-    assert heard == list(range(10, 15))
 
 
 def test_a_pretraining_that_is_busy_is_left_to_whom_it_belongs(tmp_path):

@@ -134,12 +134,6 @@ def test_core_seconds_do_not_follow_a_clock_that_is_set(tmp_path, ends, expected
     assert read_published(tmp_path / "evidence")[0].core_seconds == {run: expected}
 
 
-def test_another_sweeps_file_is_not_taken_for_ones_own(tmp_path, published):
-    other = Sweep("vocabulary_size-demo", "sorting", "demo", {}, [])
-    with pytest.raises(CorruptError, match="holds vocabulary_size demo"):
-        publish(tmp_path / "r", other, published)
-
-
 def rewrite(folder, change, **about):
     """Write the one file of a folder as another tool would, changed."""
     from pyarrow import parquet
@@ -200,7 +194,10 @@ def test_a_description_of_wrong_types_is_refused(published, about):
         read_published(published)
 
 
-def test_a_newer_file_is_named_as_such(published):
+def test_files_of_other_sweeps_and_newer_ones_are_refused(tmp_path, published):
+    other = Sweep("vocabulary_size-demo", "sorting", "demo", {}, [])
+    with pytest.raises(CorruptError, match="holds vocabulary_size demo"):
+        publish(tmp_path / "r", other, published)
     rewrite(published, lambda table: table, format=3)
     with pytest.raises(VersionError, match="newer pernn"):
         read_published(published)

@@ -57,12 +57,9 @@ def num_distinct(vectors):
     return len({vector.tobytes() for vector in vectors.reshape(-1, SIZE)})
 
 
-def test_noise_is_another_vector_everywhere():
+def test_noise_is_another_vector_everywhere_unless_sequences_share_it():
     found = codes_of(stream("noise").train(0, 20))
     assert num_distinct(found) == 20 * 2 * LENGTH
-
-
-def test_shared_noise_is_the_same_for_all_sequences():
     for batch in (stream("shared_noise").train(0, 20), stream("shared_noise").test()):
         found = codes_of(batch)
         assert (found == found[:1]).all()
