@@ -115,7 +115,7 @@ def seed_all(seed):
 
 
 def draw_all():
-    return random.random(), np.random.rand(), torch.rand(1).item()  # noqa: NPY002
+    return np.random.rand(), torch.rand(1).item()  # noqa: NPY002
 
 
 def test_a_part_that_draws_globally_is_repeatable(module):
@@ -132,6 +132,10 @@ def test_a_part_that_draws_globally_is_repeatable(module):
     assert one.drawn == two.drawn
     other = build(spec.override({"seed": 222}), CPU).model.core
     assert not torch.equal(other.into.weight, one.into.weight)
+    state = random.getstate()  # of which the checker of types takes in tests
+    with building.seeded_globals(spec, "core", CPU):
+        assert random.random()
+    assert random.getstate() == state
 
 
 NOISY = SOURCE.replace("gate + self.back", "gate + 0.1 * torch.randn_like(gate) + self.back")
