@@ -13,7 +13,7 @@ from torch import nn
 from pernn.cores import Linear
 from pernn.errors import ConfigError
 from pernn.lab.cores import CORES, GRUConfig
-from pernn.lab.runs import RunSpec, build, changed_parts, execute
+from pernn.lab.runs import RunSpec, build, building, changed_parts, execute
 from pernn.lab.store import RunDirectory
 from tiny import tiny
 
