@@ -48,17 +48,15 @@ if not list_publications(EVIDENCE):
 pytest.importorskip("pyarrow")
 
 
-def test_a_sweeps_trials_are_loaded_whichever_file_they_lie_in():
+def test_it_is_small_and_has_a_trial_of_each_kind_whichever_file_it_lies_in():
     name = "tuned_vocabulary_size-small-77d93bcd"
     of_file = describe_publication(EVIDENCE / f"{name}.parquet").runs
     frame = pernn.lab.load_results(EVIDENCE, name)
     assert len(frame) == json.loads((PAGES / name / "claims.json").read_text())["num_finished"]
     assert len(frame) > len(of_file)
     assert frame["sweeps"].str.contains(name).all()
-
-
-def test_it_is_small():
     assert sum(path.stat().st_size for path in list_publications(EVIDENCE)) < MAX_BYTES
+    assert [where for where in KINDS if not cheapest(where)] == []
 
 
 @pytest.fixture
@@ -258,10 +256,6 @@ KINDS = [
     *({"analysis.kind": kind} for kind in ("anatomy", "descent")),
 ]
 """Every core that experiments ran, and what the experiments between accounts brought."""
-
-
-def test_a_trial_of_each_kind_is_published():
-    assert [where for where in KINDS if not cheapest(where)] == []
 
 
 @pytest.mark.slow

@@ -277,7 +277,7 @@ def test_a_signal_while_a_verb_is_loaded_is_an_interruption(tmp_path, module, nu
     assert "Traceback" not in done.stderr
 
 
-def test_doctor_says_what_to_install(monkeypatch, capsys):
+def test_doctor_finds_what_is_here_and_says_what_to_install(monkeypatch, capsys):
     monkeypatch.setattr(look, "describe_versions", dict.fromkeys)
     monkeypatch.setenv("COLUMNS", "200")
     assert look.doctor() == 3
@@ -285,9 +285,6 @@ def test_doctor_says_what_to_install(monkeypatch, capsys):
     said = ["pip install torch", *map(install_command, ("parquet", "ray"))]
     assert [one for one in said if one not in shown] == []
     assert "hypothesis" not in shown
-
-
-def test_doctor_finds_what_is_here():
     found = {one["what"]: one for one in json.loads(succeed("doctor", "--json").stdout)}
     assert found["package torch"]["present"]
 

@@ -21,7 +21,7 @@ def damaged(finished, tmp_path_factory):
     return place
 
 
-def test_a_trial_that_is_left_out_is_named(damaged, tmp_path):
+def test_a_trial_that_is_left_out_and_a_folder_in_a_files_place_are_named(damaged, tmp_path):
     results = damaged / "results"
     run, name = min((results / "runs").iterdir()).name, sweep(results).name
     label = rf"pernn: reverse_ordering lstm sinusoidal K=4 L=5 seed \d+ \({run}\)"
@@ -29,6 +29,9 @@ def test_a_trial_that_is_left_out_is_named(damaged, tmp_path):
     assert re.match(f"{label} of {name} left out: ", done.stderr)
     done = pernn("prune", name, "-r", results, "--dry-run")
     assert re.match(f"{label} left alone: ", done.stderr)
+    done = pernn("report", "--all", "--out", "evidence", cwd=damaged)
+    assert done.returncode == 4
+    assert "Is a directory" in done.stderr
 
 
 def test_the_page_of_all_makes_its_folder(damaged, tmp_path):
@@ -42,9 +45,3 @@ def test_the_page_of_all_makes_its_folder(damaged, tmp_path):
     text = (tmp_path / "results" / "study.html").read_text()
     for words in ("Scorecard", 'id="sweep-0"', "Learning curves", "trials ran on", "pernn run"):
         assert words in text
-
-
-def test_a_folder_in_the_place_of_a_file_is_refused(damaged):
-    done = pernn("report", "--all", "--out", "evidence", cwd=damaged)
-    assert done.returncode == 4
-    assert "Is a directory" in done.stderr

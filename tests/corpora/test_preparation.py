@@ -69,27 +69,30 @@ def test_any_text_comes_back(pieces, text):
     assert pieces.decode(ids.astype(np.int64)) == text
 
 
-def test_long_paragraphs_are_trained_on_too():
-    # Longer than the 4,192 bytes at which SentencePiece by default drops a sentence.
-    model = Pieces(train_pieces([*TRAIN_TEXT, " qqqq" * 2000], 320))
-    assert len(model.encode([" qqqq"])[0]) <= 2
-
-
-def test_paragraphs_come_back_exactly(corpus):
+def test_paragraphs_come_back_exactly_and_long_ones_are_trained_on(corpus):
     for split in SPLITS:
         expected = list(paragraphs(SMALL.corpus.build().lines(split)))
         found = [text_of(corpus, split, index) for index in range(corpus.num_paragraphs(split))]
         assert found == expected
         assert corpus.lengths(split).min() > 0
     assert max(corpus.lengths("train")) > SMALL.length
+    # Longer than the 4,192 bytes at which SentencePiece by default drops a sentence.
+    model = Pieces(train_pieces([*TRAIN_TEXT, " qqqq" * 2000], 320))
+    assert len(model.encode([" qqqq"])[0]) <= 2
 
 
-def test_the_same_text_gives_the_same_bytes(corpus, root):
+def test_the_same_text_gives_the_same_bytes_and_other_parameters_another_folder(corpus, root):
     again = prepare(SMALL)
     assert again.folder != corpus.folder
     assert contents(again.folder) == contents(corpus.folder)
     assert (again.folder / MANIFEST).read_bytes() == (corpus.folder / MANIFEST).read_bytes()
     assert again.digest == corpus.digest
+    folders = {
+        folder_of(SMALL.override(changes))
+        for changes in ({}, {"vocab_size": 321}, {"corpus.seed": 1}, {"rules": "as-run"})
+    }
+    assert len(folders) == 4
+    assert {folder.parent for folder in folders} == {root / "prepared"}
 
 
 def test_as_run_the_pieces_are_sentencepieces_own(as_run, corpus):
@@ -205,15 +208,6 @@ def test_a_newer_format_is_refused(copied):
     (copied / MANIFEST).write_text(json.dumps(seal({**manifest, "format": 2})))
     with pytest.raises(VersionError, match="newer pernn"):
         EncodedCorpus(copied)
-
-
-def test_other_parameters_have_another_folder(root):
-    folders = {
-        folder_of(SMALL.override(changes))
-        for changes in ({}, {"vocab_size": 321}, {"corpus.seed": 1}, {"rules": "as-run"})
-    }
-    assert len(folders) == 4
-    assert {folder.parent for folder in folders} == {root / "prepared"}
 
 
 PROGRAM = """

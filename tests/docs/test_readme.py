@@ -140,12 +140,15 @@ def test_pages_name_what_exists_and_begin_no_line_with_a_number():
                 assert (page.parent / target.partition("#")[0]).exists(), (page, target)
 
 
-def test_the_exit_statuses_and_options_of_the_page_are_the_programs():
+def test_no_interval_is_printed_by_hand_and_exit_statuses_are_the_programs():
     rows = re.findall(r"^\| (\d+) \| (.*) \|$", COMMANDS, flags=re.MULTILINE)
     assert {int(status): meaning for status, meaning in rows} == EXIT_STATUSES
     assert "--install-completion" in call("--help").stdout
     said = call("run", "--help").stdout
     assert [option for option in ("--set", "--json", "--results") if option not in said] == []
+    assert INTERVAL.search("it falls by −0.020 nats [−0.036, −0.003] at first")
+    for page in (*FINDINGS, *EXPERIMENTS):
+        assert not INTERVAL.search(FILLED.sub("", TEXTS[page])), page
 
 
 def test_the_architectures_table_has_the_contracts_rows():
@@ -180,12 +183,6 @@ FINDINGS = [ROOT / "README.md", ROOT / "docs/article/article.md"]
 FINDINGS += [ROOT / f"docs/evidence/{page}.md" for page in ("report", "mechanism")]
 FILLED = re.compile(r"<!-- (\w+) \S+ -->.*?<!-- /\1 -->", re.DOTALL)
 INTERVAL = re.compile(r"[−+-]?\d+(?:\.\d+)?(?:\s+nats)?\s+\[[−+-]?\d+(?:\.\d+)?,\s+[−+-]?\d")
-
-
-def test_no_interval_is_printed_by_hand():
-    assert INTERVAL.search("it falls by −0.020 nats [−0.036, −0.003] at first")
-    for page in (*FINDINGS, *EXPERIMENTS):
-        assert not INTERVAL.search(FILLED.sub("", TEXTS[page])), page
 
 
 def test_pages_of_experiments_parse_and_have_the_findings_of_each_sweep():

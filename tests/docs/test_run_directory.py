@@ -142,7 +142,7 @@ def test_the_events_are_those_of_the_page(results):
         assert line.keys() - usual <= special[line["event"]]
 
 
-def test_kinds_of_lines_have_the_fields_that_the_page_says(results):
+def test_kinds_of_lines_and_claims_have_the_fields_that_the_page_says(results):
     lines = RunDirectory(results, SPEC.fingerprint()).read_metrics()
     table = re.findall(r"^\| `(\w+)` \| `(train|test)` only:", PAGE, flags=re.MULTILINE)
     common = {"update", "kind", "loss", "token_accuracy"}
@@ -151,15 +151,9 @@ def test_kinds_of_lines_have_the_fields_that_the_page_says(results):
         assert {frozenset(line) for line in lines if line["kind"] == kind} == {frozenset(expected)}
     result = RunDirectory(results, SPEC.fingerprint()).read_result()
     assert {"update", "kind", *result["metrics"]} == common | {n for n, o in table if o == "test"}
-
-
-def test_every_claim_has_the_fields_of_the_page(results):
     claims = json.loads((results / "sweeps/vocabulary_size-test/claims.json").read_text())["claims"]
     (row,) = re.findall(r"^\| `claims` \| one object per claim:(.*)\|$", PAGE, flags=re.MULTILINE)
     assert {tuple(claim) for claim in claims} == {tuple(re.findall(r"`([^`]+)`", row))}
-
-
-def test_the_format_number_is_the_pages():
     assert f"`sweep.json` is {FORMAT}. It rises" in PAGE
 
 

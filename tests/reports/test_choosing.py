@@ -56,21 +56,14 @@ def records(*, overfit="", skip=None, best=BEST):
     return found
 
 
-def test_the_best_of_one_is_compared_with_the_best_of_the_other():
+def test_the_best_of_each_are_compared_in_seeds_that_did_not_choose():
     found = judge(CLAIM, records())
     assert abs(found.interval.estimate) < 0.01
     assert found.num_seeds == len(SEEDS)
     assert found.detail.endswith("training.learning_rate: none 0.01; sinusoidal 0.003")
-
-
-def test_seeds_that_choose_are_not_judged():
-    """A rate that is good in the choosing seeds only is chosen, and judged as it is in others."""
     found = judge(CLAIM, records(overfit="sinusoidal"))
     assert "sinusoidal 0.03 (the largest tried)" in found.detail
     assert found.interval.estimate == pytest.approx(-0.2, abs=0.01)
-
-
-def test_without_a_trial_that_chooses_nothing_is_chosen():
     found = judge(CLAIM, records(skip=(3e-2, VALIDATION_SEEDS[0])))
     assert found.verdict == "not run"
     said = "the choice needs seeds 1009, 2003, 3001 at training.learning_rate = 0.03"

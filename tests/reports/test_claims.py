@@ -361,17 +361,28 @@ def test_verdicts(about, records, verdict):
     assert judge(about, records).verdict == verdict
 
 
-def test_details_end_with_what_decides():
+def test_details_end_with_what_decides_and_all_cells_are_shown():
     assert judge(NO_GAIN, pairs({4: around(0.0)})).detail.endswith("against 0.05 (ours)")
     worst = "the worst of 2 cells; margin ± 0.05 (ours)"
     assert judge(equivalent(), cells(0.0, 0.01)).detail.endswith(worst)
+    found = judge(at_least(4, 8, 16), grid({4: GOOD, 8: NEAR, 16: [0.96] * 5}))
+    assert found.quantity == "m at k = 8"
+    assert found.interval == student_interval(NEAR)
+    assert found.detail == "the worst of 3 cells; threshold 0.95 (ours)"
+    assert [(cell.name, cell.interval) for cell in found.cells] == [
+        ("k = 4", student_interval(GOOD)),
+        ("k = 8", student_interval(NEAR)),
+        ("k = 16", student_interval([0.96] * 5)),
+    ]
 
 
-def test_grows_reports_the_slope_per_doubling():
+def test_grows_reports_the_slope_per_doubling_of_positive_numbers():
     found = judge(grows(), pairs({4: [0.0, 0.0], 8: [0.125, 0.25], 32: [0.375, 0.75]}))
     assert found.interval.estimate == pytest.approx((0.125 + 0.25) / 2)
     assert found.quantity == "m, sinusoidal − none, change per doubling of k"
     assert found.verdict == "too few seeds"
+    with pytest.raises(ConfigError, match="k must be positive numbers"):
+        judge(grows(), pairs({0: [0.1, 0.1], 8: [0.2, 0.2]}))
 
 
 @pytest.mark.parametrize(
@@ -407,23 +418,6 @@ def test_the_quantity_names_what_holds_on_one_side(treated, baseline, said):
     both = {"k": 4, "m": 0.1, "seed": 1}
     records = [{**both, "encoding.kind": kind, "onset": onset} for kind, onset in sides]
     assert judge(about, records).quantity == said
-
-
-def test_what_cannot_be_doubled_is_refused():
-    with pytest.raises(ConfigError, match="k must be positive numbers"):
-        judge(grows(), pairs({0: [0.1, 0.1], 8: [0.2, 0.2]}))
-
-
-def test_at_least_shows_the_cell_that_decides_and_all_others():
-    found = judge(at_least(4, 8, 16), grid({4: GOOD, 8: NEAR, 16: [0.96] * 5}))
-    assert found.quantity == "m at k = 8"
-    assert found.interval == student_interval(NEAR)
-    assert found.detail == "the worst of 3 cells; threshold 0.95 (ours)"
-    assert [(cell.name, cell.interval) for cell in found.cells] == [
-        ("k = 4", student_interval(GOOD)),
-        ("k = 8", student_interval(NEAR)),
-        ("k = 16", student_interval([0.96] * 5)),
-    ]
 
 
 def test_one_cell_of_many_contradicts_only_after_correction():

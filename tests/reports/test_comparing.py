@@ -30,7 +30,7 @@ def encoded(records, metric="token_accuracy", **more):
 CORES = ("GRU", "LSTM")
 
 
-def test_the_test_tries_all_signs():
+def test_the_test_tries_all_signs_and_effects_are_corrected_for_few_pairs():
     signs = np.array(list(product((1, -1), repeat=len(VALUES))))
     means = np.abs(signs @ VALUES)
     expected = np.mean(means >= np.abs(np.sum(VALUES)) - 1e-12)
@@ -39,9 +39,6 @@ def test_the_test_tries_all_signs():
     assert sign_flip_test([0.0, 0.0]) == 1.0
     many = [0.1 * number for number in range(-3, 21)]
     assert sign_flip_test(many) == sign_flip_test(many[::-1])
-
-
-def test_effects_are_in_standard_deviations_and_corrected_for_few_pairs():
     found = effect_size([1.0, 2.0, 3.0, 4.0, 5.0])
     assert found.d_z == pytest.approx(3 / 2.5**0.5)
     # Hedges' factor at four degrees of freedom, by his table: 0.7979.

@@ -90,13 +90,6 @@ def test_the_footer_explains_the_form_and_mixed_presets(form, records, ends):
     assert text.endswith(ends)
 
 
-def test_four_conditions_look_like_the_papers():
-    order = [f"{a} among {b}" for a in ("Frequent", "Rare") for b in ("Frequent", "Rare")]
-    found = looks("condition", order)
-    assert [found[name]["linestyle"] for name in order] == ["-", "--", "-", "--"]
-    assert [found[name]["color"] for name in order] == 2 * ["#0072B2"] + 2 * ["#D55E00"]
-
-
 @pytest.mark.parametrize("name", list(CATALOGUE))
 def test_no_column_is_shown_by_its_name(name):
     found = find_experiment(name)
@@ -117,7 +110,7 @@ def test_no_column_is_shown_by_its_name(name):
     assert not {c for c, text in shown.items() if text == c or "_" in text or "." in text}
 
 
-def test_encodings_look_the_same_in_every_figure():
+def test_conditions_and_encodings_look_the_same_in_every_figure():
     kinds = ["none", "sinusoidal", "repeated_embedding", "learned", "random", "other"]
     every = looks("encoding.kind", kinds)
     assert len({one["color"] for one in every.values()}) == 6
@@ -133,6 +126,10 @@ def test_encodings_look_the_same_in_every_figure():
     codes = looks(("encoding.kind", "task.codes"), [("none", None), ("none", "onset")])
     others = [*looks("task.kind", ["one", "two"]).values(), codes["none", "onset"]]
     assert not {one["color"] for one in others} & {"#D55E00", "#0072B2"}
+    order = [f"{a} among {b}" for a in ("Frequent", "Rare") for b in ("Frequent", "Rare")]
+    found = looks("condition", order)
+    assert [found[name]["linestyle"] for name in order] == ["-", "--", "-", "--"]
+    assert [found[name]["color"] for name in order] == 2 * ["#0072B2"] + 2 * ["#D55E00"]
 
 
 LINES = FigureLayout("task.vocab_size", "core.kind", "encoding.kind", ("loss",))

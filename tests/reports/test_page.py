@@ -92,20 +92,13 @@ def told(report):
     return " ".join(" ".join(read(report).words).split())
 
 
-def test_all_files_are_there_and_nothing_else(report):
-    assert {path.name for path in report.paths} == NAMES
-    assert {path.name for path in report.page.parent.iterdir()} == NAMES
-    assert report.page.name == "index.html"
-    assert [one.verdict for one in report.verdicts] == ["supported", "contradicted", "not run"]
-
-
 def test_equal_records_are_equal_bytes(report, tmp_path):
     again = write(tmp_path, trials()[::-1])
     for first, second in zip(report.paths, again.paths, strict=True):
         assert first.read_bytes() == second.read_bytes(), first.name
 
 
-def test_the_page_says_it_all(report):
+def test_the_page_says_it_all_and_what_decided(report):
     text = told(report)
     assert text.index("✔ supported") < text.index("✘ contradicted") < text.index("Figure")
     for said in (
@@ -115,6 +108,26 @@ def test_the_page_says_it_all(report):
         assert said in text
     assert "incomplete" not in text
     assert "core.kind gru" not in text
+    assert {path.name for path in report.paths} == NAMES
+    assert {path.name for path in report.page.parent.iterdir()} == NAMES
+    assert report.page.name == "index.html"
+    assert [one.verdict for one in report.verdicts] == ["supported", "contradicted", "not run"]
+    verdict, text = report.verdicts[0], told(report)
+    markdown = (report.page.parent / "report.md").read_text().replace("\\", "")
+    assert verdict.quantity == "Loss, Position-encoded − Vanilla, mean over Vocabulary size K"
+    for one in (text, markdown):
+        assert f"{verdict.interval.estimate:.4g}" in one
+        assert verdict.intervals in one
+        assert verdict.cells[3].bootstrap.bounds in one
+    assert "Each of the 4 cells" in text
+    reader = read(report)
+    assert "svg" in reader.tags
+    assert not {"script", "link", "iframe", "img", "object"} & set(reader.tags)
+    inside = [link for link in reader.links if link.startswith("#")]
+    assert set(reader.links) - set(inside) <= NAMES
+    styles = re.findall(r"url\(([^)]*)\)", report.page.read_text())
+    assert all(target.strip("'\"").startswith("#") for target in styles)
+    assert "default-src 'none'" in report.page.read_text()
 
 
 def test_parts_of_ones_own_come_first_with_short_names_and_paired_numbers(report, tmp_path):
@@ -141,18 +154,7 @@ def test_parts_of_ones_own_come_first_with_short_names_and_paired_numbers(report
     assert write(tmp_path / "one", trials(("mine:Own",), seeds=(111,))).own == []
 
 
-def test_the_page_is_self_contained(report):
-    reader = read(report)
-    assert "svg" in reader.tags
-    assert not {"script", "link", "iframe", "img", "object"} & set(reader.tags)
-    inside = [link for link in reader.links if link.startswith("#")]
-    assert set(reader.links) - set(inside) <= NAMES
-    styles = re.findall(r"url\(([^)]*)\)", report.page.read_text())
-    assert all(target.strip("'\"").startswith("#") for target in styles)
-    assert "default-src 'none'" in report.page.read_text()
-
-
-def test_an_unfinished_sweep_says_so(tmp_path):
+def test_unfinished_sweeps_lost_trials_and_no_claims_are_told(tmp_path, report):
     report = write(tmp_path, trials()[:-5], SVG)
     for text in (report.page.read_text(), (tmp_path / "report.md").read_text()):
         assert "75 of 80 trials finished" in text
@@ -162,6 +164,18 @@ def test_an_unfinished_sweep_says_so(tmp_path):
     assert "0 of 80 trials finished" in empty.page.read_text()
     assert "No finished trials yet." in " ".join(read(empty).words)
     assert {verdict.verdict for verdict in empty.verdicts} == {"not run"}
+    records = finished()[:-1]
+    records[0] |= {"diverged": 9, "loss": 9.0}
+    report = write(tmp_path, records, SVG)
+    text = " ".join(read(report).words)
+    assert "79 of 80 trials finished, 1 of them diverged and counted as the worst" in text
+    verdict = report.verdicts[0]
+    assert (verdict.num_diverged, verdict.num_missing) == (1, 0)
+    assert "1 trial diverged and counts as the worst" in text
+    bare = write(tmp_path, [], SVG, claims=())
+    assert "No claims are attached" in bare.page.read_text()
+    judged = ["How these are judged" in one.page.read_text() for one in (report, bare)]
+    assert judged == [True, False]
 
 
 def test_hostile_words_are_shown_and_do_nothing(tmp_path):
@@ -188,35 +202,6 @@ def test_hostile_words_are_shown_and_do_nothing(tmp_path):
     (kind,) = {line["core.kind"] for line in csv.DictReader(io.StringIO(table))}
     assert "\n" not in kind
     assert "\x1b" not in table
-
-
-def test_every_verdict_shows_what_decided(report):
-    verdict, text = report.verdicts[0], told(report)
-    markdown = (report.page.parent / "report.md").read_text().replace("\\", "")
-    assert verdict.quantity == "Loss, Position-encoded − Vanilla, mean over Vocabulary size K"
-    for one in (text, markdown):
-        assert f"{verdict.interval.estimate:.4g}" in one
-        assert verdict.intervals in one
-        assert verdict.cells[3].bootstrap.bounds in one
-    assert "Each of the 4 cells" in text
-
-
-def test_lost_and_missing_trials_are_told(tmp_path):
-    records = finished()[:-1]
-    records[0] |= {"diverged": 9, "loss": 9.0}
-    report = write(tmp_path, records, SVG)
-    text = " ".join(read(report).words)
-    assert "79 of 80 trials finished, 1 of them diverged and counted as the worst" in text
-    verdict = report.verdicts[0]
-    assert (verdict.num_diverged, verdict.num_missing) == (1, 0)
-    assert "1 trial diverged and counts as the worst" in text
-
-
-def test_an_experiment_without_claims_says_so(report, tmp_path):
-    bare = write(tmp_path, [], SVG, claims=())
-    assert "No claims are attached" in bare.page.read_text()
-    judged = ["How these are judged" in one.page.read_text() for one in (report, bare)]
-    assert judged == [True, False]
 
 
 LAYOUT = replace(HEAT, rows="encoding.kind")

@@ -69,15 +69,12 @@ def module(tmp_path, monkeypatch):
     sys.modules.pop("plainparts", None)
 
 
-def test_a_part_by_place_is_spelt_out_and_loads_again(module):
+def test_a_part_by_place_is_spelt_out_keeps_its_place_and_loads_again(module):
     spec = module()
     assert spec.dump()["core"]["kind"] == "plainparts:PlainConfig"
     assert RunSpec.load(spec.dump()) == spec
     config = importlib.import_module("plainparts").PlainConfig
     assert spec.core == config(hidden_size=8)
-
-
-def test_a_part_that_has_a_kind_keeps_the_place_that_named_it():
     named = CORES.validate({"kind": "pernn.lab.cores:GRUConfig", "hidden_size": 3})
     assert named.dump() == {**GRUConfig(hidden_size=3).dump(), "kind": named.kind}
     assert CORES.validate(named.dump()) == named

@@ -216,10 +216,14 @@ def test_a_look_reads_only_the_results_that_are_new(tmp_path, monkeypatch):
     assert [one.state for one in found] == ["finished", "waiting", "waiting"]
 
 
-def test_a_run_without_a_spec_is_waiting_and_one_with_it_was_begun(run, tmp_path):
+def test_names_of_changes_are_read_by_people_and_no_spec_is_waiting(run, tmp_path):
     assert read_status(tmp_path, RUN).state == "stopped"
     (run.path / "spec.json").unlink()
     assert read_status(tmp_path, RUN).state == "waiting"
+    changes = {"core.kind": "gru", "task.vocab_size": [16, 64], "+encoding.kind": "learned"}
+    sweep = Sweep("study-demo-98a0c730", "study", "demo", changes, [])
+    changed = "core.kind=gru, task.vocab_size=[16, 64], +encoding.kind=learned"
+    assert sweep.changes == changed
 
 
 def test_a_failure_is_noted_of_a_run_that_was_not_begun_and_never_elsewhere(tmp_path):
@@ -260,13 +264,6 @@ SWEEP = Sweep("study-demo", "study", "demo", {"seed": 1}, ["0" * 16])
 def test_names_cannot_lead_elsewhere(tmp_path, use, name):
     with pytest.raises(ConfigError):
         use(tmp_path, name)
-
-
-def test_people_read_what_was_changed_not_a_digest():
-    changes = {"core.kind": "gru", "task.vocab_size": [16, 64], "+encoding.kind": "learned"}
-    sweep = Sweep("study-demo-98a0c730", "study", "demo", changes, [])
-    changed = "core.kind=gru, task.vocab_size=[16, 64], +encoding.kind=learned"
-    assert sweep.changes == changed
 
 
 def test_between_checkpoints_the_metrics_tell(tmp_path):

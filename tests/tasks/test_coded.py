@@ -105,7 +105,7 @@ def inputs_of(batch, longest):
     return [[one for one in row if one < 5] for row in batch.tokens[:, :longest].tolist()]
 
 
-def test_training_has_its_lengths_and_tests_have_longer_ones_too():
+def test_training_has_its_lengths_tests_have_longer_ones_and_answers_come_right_after():
     task = longer().build()
     stream = task.stream(1)
     assert (task.num_steps, task.num_scored, task.num_queries) == (14, 12, 0)
@@ -116,9 +116,6 @@ def test_training_has_its_lengths_and_tests_have_longer_ones_too():
     assert asked.targets.shape == (5 * 20, task.num_scored)
     assert {*map(len, inputs_of(shown, 4))} == {2, 3, 4}
     assert [*map(len, inputs_of(asked, 7))] == [n for n in (2, 3, 4, 6, 7) for _ in range(20)]
-
-
-def test_answers_are_the_inputs_in_reverse_right_after_them():
     stream = longer().build().stream(1)
     for batch, longest in ((stream.train(0, 50), 4), (stream.test(), 7)):
         for row, answers in zip(inputs_of(batch, longest), batch.targets.tolist(), strict=True):
