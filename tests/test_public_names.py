@@ -3,7 +3,6 @@
 import importlib
 import importlib.metadata
 import pkgutil
-import sys
 
 import pytest
 
@@ -82,33 +81,6 @@ def test_what_is_light_loads_nothing_heavy(code, heavy):
     done = python("-c", code)
     assert done.returncode == 0, done.stderr
     assert not heavy & {*done.stdout.split()}
-
-
-def test_only_what_is_imported_as_itself_is_public(tmp_path, monkeypatch):
-    texts = {"now": "ONE, other = 1, 1", "later": "TWO, hidden = 2, 2"}
-    texts["__init__"] = """
-from typing import TYPE_CHECKING
-from pernn.lazy import exports
-from .now import ONE as ONE, other
-if TYPE_CHECKING:
-    from .later import TWO as TWO, hidden
-    from pernn.errors import PernnError as PernnError
-__getattr__ = exports(__name__, "__version__")
-__version__ = "1"
-"""
-    (tmp_path / "lazily").mkdir()
-    for name, text in texts.items():
-        (tmp_path / "lazily" / f"{name}.py").write_text(text)
-    monkeypatch.syspath_prepend(tmp_path)
-    package = importlib.import_module("lazily")
-    assert package.__all__ == ["ONE", "PernnError", "TWO", "__version__"]
-    assert "lazily.later" not in sys.modules
-    assert (package.ONE, package.TWO, package.PernnError) == (1, 2, PernnError)
-    assert vars(package)["TWO"] == 2  # kept
-    with pytest.raises(AttributeError, match=r"module 'lazily' has no attribute 'hidden'"):
-        package.hidden  # noqa: B018
-    for name in ("lazily", "lazily.now", "lazily.later"):
-        monkeypatch.delitem(sys.modules, name)
 
 
 @pytest.mark.parametrize(

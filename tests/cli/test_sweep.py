@@ -61,6 +61,11 @@ def measured(monkeypatch):
     return found
 
 
+@pytest.fixture
+def plan():
+    return plan_sweep("vocabulary_size", "demo", OVERRIDES)
+
+
 ASKED = pytest.raises(KeyboardInterrupt)
 
 
@@ -68,8 +73,7 @@ def counted(root, runs):
     return sum(is_done(root, run) for run in runs)
 
 
-def test_a_failed_trial_is_run_again_from_its_last_checkpoint(tmp_path):
-    plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
+def test_a_failed_trial_is_run_again_from_its_last_checkpoint(tmp_path, plan):
     begun, died, *_ = (RunDirectory(tmp_path, run) for run in plan.sweep.runs)
     execute(plan.specs[begun.fingerprint], tmp_path, device="cpu", on_update=lambda update: False)
     begun.note("failed", update=1, reason="no space left")
@@ -82,8 +86,7 @@ def test_a_failed_trial_is_run_again_from_its_last_checkpoint(tmp_path):
     assert events[-2:] == [("resumed", 1), ("finished", 2)]
 
 
-def test_only_a_report_of_all_trials_that_cannot_have_changed_is_kept(tmp_path):
-    plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
+def test_only_a_report_of_all_trials_that_cannot_have_changed_is_kept(tmp_path, plan):
     assert carry_out(plan, tmp_path, Launch(device="cpu"), as_json=True) == 0
     report = sweep_directory(tmp_path, plan.sweep.name) / "claims.json"
     report.write_text('{"num_finished": 5}')
@@ -97,8 +100,7 @@ def test_only_a_report_of_all_trials_that_cannot_have_changed_is_kept(tmp_path):
 @pytest.mark.parametrize(
     ("tty", "expected"), [(False, pytest.raises(ConfigError, match="say --yes")), (True, ASKED)]
 )
-def test_more_than_a_day_is_asked_for(tmp_path, measured, monkeypatch, tty, expected):
-    plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
+def test_more_than_a_day_is_asked_for(tmp_path, measured, monkeypatch, tty, expected, plan):
     measured["seconds"] = [1e5]
     monkeypatch.setattr("sys.stdin.isatty", lambda: tty, raising=False)
     monkeypatch.setattr("typer.confirm", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
@@ -110,8 +112,7 @@ def test_more_than_a_day_is_asked_for(tmp_path, measured, monkeypatch, tty, expe
     assert carry_out(plan, tmp_path, Launch(device="cpu", yes=True), as_json=True) == 0
 
 
-def test_limits_leave_early_and_a_pause_is_heard_and_withdrawn(tmp_path, capsys, monkeypatch):
-    plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
+def test_limits_leave_early_and_a_pause_is_heard_and_withdrawn(tmp_path, capsys, monkeypatch, plan):
     launch = Launch(device="cpu", max_trials=2)
     assert carry_out(plan, tmp_path, launch, as_json=True) == LEFT_EARLY
     said = capsys.readouterr().err
@@ -134,8 +135,7 @@ def test_limits_leave_early_and_a_pause_is_heard_and_withdrawn(tmp_path, capsys,
     assert counted(tmp_path, plan.sweep.runs) == 4
 
 
-def test_a_pause_while_updates_are_timed_is_heard(tmp_path, capsys, monkeypatch):
-    plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
+def test_a_pause_while_updates_are_timed_is_heard(tmp_path, capsys, monkeypatch, plan):
     save_sweep(tmp_path, plan.sweep)
 
     def ask_for_a_pause(*_):
@@ -147,8 +147,7 @@ def test_a_pause_while_updates_are_timed_is_heard(tmp_path, capsys, monkeypatch)
     assert counted(tmp_path, plan.sweep.runs) == 0
 
 
-def test_what_cannot_fit_is_refused_before_it_begins(tmp_path, measured):
-    plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
+def test_what_cannot_fit_is_refused_before_it_begins(tmp_path, measured, plan):
     measured["checkpoint"] = 10**15
     with pytest.raises(MachineError, match=r"are free: [\d.]+ PB too little.*--force"):
         carry_out(plan, tmp_path, Launch(device="cpu"), as_json=True)
@@ -220,19 +219,17 @@ def test_a_tuned_sweep_keeps_what_it_finished_when_published_trials_are_out_of_s
     assert other.fingerprint() not in runs
 
 
-def test_work_that_is_left_comes_before_a_failure_in_the_exit_status(tmp_path, monkeypatch):
+def test_work_that_is_left_comes_before_a_failure_in_the_exit_status(tmp_path, monkeypatch, plan):
     class Stopped(InThisProcess):
         def run(self, specs, root, on_event):
             on_event(TrialEvent("failed", specs[0].fingerprint(), message="lost"))
             self.limits.reason = "a pause was asked for"
 
     monkeypatch.setattr(options, "LocalRunner", Stopped)
-    plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
     assert carry_out(plan, tmp_path, Launch(device="cpu"), as_json=True) == LEFT_EARLY
 
 
-def test_a_runner_may_be_used_again_after_a_limit(tmp_path):
-    plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
+def test_a_runner_may_be_used_again_after_a_limit(tmp_path, plan):
     runner = InThisProcess(device="cpu", limits=Limits(trials=2))
     watch = {"watch": lambda specs: nullcontext(lambda event: None), "evidence": None}
     found = [sweeps.run_sweep(plan, tmp_path, runner, **watch).stopped for _ in range(3)]
@@ -250,10 +247,9 @@ def test_times_are_read():
 
 
 def test_what_cannot_be_meant_or_is_lacking_is_refused_before_anything_is_announced(
-    tmp_path, monkeypatch, capsys
+    tmp_path, monkeypatch, capsys, plan
 ):
     monkeypatch.setattr("pernn.lab.runners.ray.find_spec", lambda name: None)
-    plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
     wrong = Launch(device="cpu", address="auto")
     lacking = {
         Launch(device="cuda:99"): "no device 'cuda:99'",

@@ -9,7 +9,6 @@ from torch.nn import functional as F
 from drawn import draw
 from pairs import pairwise
 from pernn.cores import S4D, Projected
-from pernn.cores.s4d import TOEPLITZ_STEPS
 
 METHODS = ["toeplitz", "fft", "recurrence"]
 INPUT, HIDDEN, BATCH = 3, 4, 2
@@ -97,11 +96,6 @@ def test_long_memory_in_float32_is_close_to_float64(method):
     exact, exact_final = core.double()(inputs)
     close(outputs.double(), exact, 1e-5)
     close(final.double(), exact_final, 1e-5)
-
-
-def test_auto_takes_the_method_by_length():
-    taken = [build()._choose(steps) for steps in (1, 2, TOEPLITZ_STEPS, TOEPLITZ_STEPS + 1)]
-    assert taken == ["recurrence", "toeplitz", "toeplitz", "fft"]
 
 
 @each_method

@@ -233,13 +233,6 @@ def test_the_generator_alone_decides_what_is_trained_and_moved(config):
     assert torch.equal(target(STEPS), source(STEPS))
 
 
-@pytest.mark.parametrize("values", [{"combine": "multiply"}, {"masked": "both"}, {"size": 0}])
-def test_values_outside_the_range_are_refused(values):
-    for config in (SinusoidalConfig, LearnedConfig, RandomConfig, ConstantConfig):
-        with pytest.raises(ConfigError, match=next(iter(values))):
-            config(**values)
-
-
 class Narrow(Encoding):
     def vectors(self, num_steps: int) -> torch.Tensor:
         return torch.ones(num_steps, self.size - 1)

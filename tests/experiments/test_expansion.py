@@ -101,19 +101,20 @@ def test_an_encoding_that_is_added_is_as_wide_and_has_its_control():
     assert [found.count((kind,)) for kind in ("none", "sinusoidal", "learned")] == [16] * 3
 
 
+def recorded(plan, gain):
+    """Return trials of a plan, with what the encoding gains in each."""
+    found = [{"run": run, **flatten(spec.dump())} for run, spec in plan.specs.items()]
+    for one in found:
+        noise = one["seed"] * one["task.vocab_size"] * 1e-7
+        gained = gain(one) if one["encoding.kind"] != "none" else 0
+        one["token_accuracy"] = 0.5 + gained + noise
+    return found
+
+
 def test_figures_and_claims_tell_apart_what_they_did_not_name():
     changes = {"core.hidden_size": [16, 32], "+task.vocab_size": 64}
     plan = plan_sweep(VOCABULARY, "demo", changes)
-    records = [
-        {
-            "run": run,
-            **flatten(spec.dump()),
-            "token_accuracy": 0.5
-            + (spec.encoding.kind != "none") * spec.core.hidden_size / 100
-            + spec.seed * spec.task.vocab_size * 1e-7,
-        }
-        for run, spec in plan.specs.items()
-    ]
+    records = recorded(plan, lambda flat: flat["core.hidden_size"] / 100)
     with pytest.raises(ConfigError, match="two trials at"):
         judge_all(VOCABULARY.claims, records)
     (helps,) = (one for one in VOCABULARY.claims if one.name == "encoding_helps_lstm")
@@ -132,16 +133,7 @@ def test_what_only_encoded_networks_have_is_a_line_and_keeps_its_control():
     column, waves = "encoding.frequencies", "[0.8, 0.4]"
     plan = plan_sweep(VOCABULARY, "demo", {f"+{column}": [0.8, 0.4]})
     gains = {None: 0.1, waves: 0.3}
-    records = [
-        {
-            "run": run,
-            **(flat := flatten(spec.dump())),
-            "token_accuracy": 0.5
-            + (spec.encoding.kind != "none") * gains[flat.get(column)]
-            + spec.seed * spec.task.vocab_size * 1e-7,
-        }
-        for run, spec in plan.specs.items()
-    ]
+    records = recorded(plan, lambda flat: gains[flat.get(column)])
     figure = plan.experiment.figure
     assert (figure.lines, figure.rows) == (("encoding.kind", column), None)
     order = Labels(plan.experiment.labels).order(value_of(one, figure.lines) for one in records)

@@ -3,7 +3,6 @@
 import fnmatch
 import functools
 import hashlib
-import importlib.util
 import json
 import re
 from collections import Counter, defaultdict
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from docs.test_readme import script
 from pernn.lab.config import flatten
 from pernn.lab.experiments import (
     CATALOGUE,
@@ -25,7 +25,6 @@ from pernn.lab.reports import Report
 from pernn.lab.runners import InlineRunner
 from pernn.lab.trials import gather
 
-DOCS = Path(__file__).parents[2] / "docs"
 GOLDEN = Path(__file__).parents[1] / "golden" / "experiments.json"
 ALL = [find_experiment(name) for name in CATALOGUE]
 EVERY = [
@@ -149,10 +148,7 @@ def test_every_number_that_decides_has_an_origin(experiment):
 @pytest.fixture(scope="module")
 def page():
     """The program that makes the page of claims."""
-    spec = importlib.util.spec_from_file_location("claims_of_docs", DOCS / "claims.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("claims")
 
 
 def test_the_page_of_claims_has_each(page):
