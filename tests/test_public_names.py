@@ -33,6 +33,8 @@ def test_the_names_are_those_promised():
         value = getattr(pernn if name in EXPECTED else pernn.lab, name)
         assert value.__name__ == name
         assert value.__doc__
+    with pytest.raises(AttributeError, match="module 'pernn' has no attribute 'annotations'"):
+        pernn.annotations  # noqa: B018
 
 
 @pytest.mark.parametrize("package", PACKAGES)

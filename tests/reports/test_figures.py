@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from pernn.errors import ConfigError
 from pernn.lab.experiments import CATALOGUE, FigureLayout, find_experiment
 from pernn.lab.reports import Report, draw, render, to_csv
+from pernn.lab.reports.figures import STRAIGHT, _in_steps
 from pernn.lab.reports.forms import looks
 from pernn.lab.reports.panels import Scale, tick_log
 from pernn.lab.reports.texts import Labels, footer, names_of
@@ -245,3 +246,24 @@ def test_ticks_of_a_logarithmic_axis(low, high, base, ticks):
     shown = [tick for tick in axes.get_yticks() if low <= tick <= high]
     assert shown == pytest.approx(ticks)
     assert axes.get_yticklabels(minor=True) == []
+
+
+def test_a_path_in_steps_leads_through_the_same_places():
+    """Exactly, over many steps, from each start of a part, closed or not."""
+    noise = random.Random(5)
+    places = [(noise.randrange(10**5) / 100, noise.randrange(10**5) / 100) for _ in range(500)]
+    letters = ["M" if number % 50 == 0 else "L" for number in range(500)]
+    for end in ("", "z"):
+        pairs = zip(letters, places, strict=True)
+        text = "".join(f"{letter} {x} {y} \n" for letter, (x, y) in pairs)
+        path = STRAIGHT.sub(_in_steps, f'<path d="{text}{end}"/>')
+        assert len(path) < len(text)
+        assert path.endswith(f'{end}"/>')
+        x = y = 0.0
+        found = []
+        for letter, one, two in re.findall(r"([Ml])(\S+?) ([^Mlz\"]+)", path):
+            x, y = (float(one), float(two)) if letter == "M" else (x + float(one), y + float(two))
+            found.append((round(x, 4), round(y, 4)))
+        assert found == places
+    curved = 'd="M 0 1 \nC 0 1 2 3 4 5 \nz\n"'
+    assert STRAIGHT.sub(_in_steps, curved) == curved
