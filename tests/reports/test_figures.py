@@ -1,5 +1,7 @@
 """What a figure shows, and that it is the same bytes every time."""
 
+import random
+import re
 from dataclasses import replace
 from typing import Any
 
