@@ -116,22 +116,18 @@ def test_no_file_is_a_drawer_and_annotations_are_live():
 
 
 @pytest.mark.parametrize("package", sorted(SOURCE.glob("**/__init__.py")), **name)
-def test_no_public_name_is_also_a_file_of_its_package(package):
+def test_a_public_name_is_declared_once_and_no_file_of_its_package(package):
     # Importing the file would put the module where the name was promised.
     files = {path.stem for path in package.parent.glob("*.py")}
     parts = package.parent.relative_to(SOURCE.parent).parts
     public = getattr(import_module(".".join(parts)), "__all__", ())
     assert public or package.parent.name == "cli"
     assert not files & set(public)
-
-
-@pytest.mark.parametrize("path", [p for p in FILES if p.name == "__init__.py"], **name)
-def test_a_public_name_is_declared_once(path):
     # As an import as itself; `pernn.lazy.exports` makes `__all__` and the lazy table of it.
-    imports = nodes_of(path, ast.ImportFrom)
+    imports = nodes_of(package, ast.ImportFrom)
     names = [alias.asname for node in imports for alias in node.names if alias.asname]
     assert len(names) == len(set(names))
-    strings = {node.value for node in nodes_of(path, ast.Constant)}
+    strings = {node.value for node in nodes_of(package, ast.Constant)}
     assert not strings & set(names)
 
 

@@ -32,7 +32,7 @@ def write(spec, folder):
     (folder / "trial.json").write_text(json.dumps(spec.dump()))
 
 
-def test_a_second_run_does_nothing_and_says_so(finished):
+def test_a_second_run_does_nothing_and_json_is_all_that_scripts_read(finished):
     assert (sweep(finished) / "index.html").exists()
     before = {path: path.stat().st_mtime_ns for path in (finished / "runs").rglob("*")}
     again = tiny_run(finished)
@@ -40,9 +40,6 @@ def test_a_second_run_does_nothing_and_says_so(finished):
     assert "All 5 trials" in again.stdout
     assert "nothing to do" in again.stdout
     assert {path: path.stat().st_mtime_ns for path in (finished / "runs").rglob("*")} == before
-
-
-def test_json_is_all_that_scripts_read(finished):
     summary = json.loads(tiny_run(finished, "--json").stdout)
     assert (summary["num_trials"], summary["num_finished"]) == (5, 5)
     assert {verdict["verdict"] for verdict in summary["verdicts"]} == {"not run"}

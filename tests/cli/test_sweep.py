@@ -238,12 +238,22 @@ def test_a_runner_may_be_used_again_after_a_limit(tmp_path, plan):
     assert not runner.limits.paused()
 
 
-def test_times_are_read():
+def test_options_are_read_and_given_to_their_runner_alone():
     texts = ("90s", "55m", "1.5h", "3h50m", "1h30m15s", "11:30:00", "0:00:05")
     assert [*map(read_duration, texts)] == [90, 3300, 5400, 13800, 5415, 41400, 5]
     for text in ("", "55", "-5m", "0s", "1:60:00", "nan", "1e5s", "5 m", "٣m", "5m3h"):
         with pytest.raises(ConfigError, match="a time is invalid"):
             read_duration(text)
+    assert make("inline") == InlineRunner(threads=2, limits=LIMITS)
+    assert make("ray") == RayRunner(threads=2, limits=LIMITS)
+    assert make("ray", address="host:1", jobs=9, gpus_per_trial=0.25) == RayRunner(
+        "host:1", 9, "auto", 2, gpus_per_trial=0.25, limits=LIMITS
+    )
+    for name, runners in RUNNERS_OF.items():
+        for runner in {"local", "inline", "ray"} - {*runners}:
+            option = f"--{name.replace('_', '-')}"
+            with pytest.raises(ConfigError, match=f"^{option} applies only to --runner"):
+                Launch(runner=runner, **{name: VALUES.get(name, 0)}).make_runner()
 
 
 def test_what_cannot_be_meant_or_is_lacking_is_refused_before_anything_is_announced(
@@ -279,19 +289,3 @@ def make(runner, **given):
 
 LIMITS, HERE = Limits(), ("local", "inline")
 VALUES = {"force": True, "oversubscribe": True, "address": "auto", "gpus_per_trial": 0.0}
-
-
-def test_each_runner_gets_what_was_given():
-    assert make("inline") == InlineRunner(threads=2, limits=LIMITS)
-    assert make("ray") == RayRunner(threads=2, limits=LIMITS)
-    assert make("ray", address="host:1", jobs=9, gpus_per_trial=0.25) == RayRunner(
-        "host:1", 9, "auto", 2, gpus_per_trial=0.25, limits=LIMITS
-    )
-
-
-def test_an_option_of_another_runner_is_refused():
-    for name, runners in RUNNERS_OF.items():
-        for runner in {"local", "inline", "ray"} - {*runners}:
-            option = f"--{name.replace('_', '-')}"
-            with pytest.raises(ConfigError, match=f"^{option} applies only to --runner"):
-                Launch(runner=runner, **{name: VALUES.get(name, 0)}).make_runner()

@@ -27,13 +27,20 @@ def rows(batch):
     return [tuple(row[row != UNSCORED].tolist()) for row in batch.targets]
 
 
-def test_it_is_a_task(corpus):
+def test_it_is_a_task_whose_spec_says_nothing_about_this_machine(corpus, monkeypatch):
     task = TASKS.find("language_modelling").load(SMALL.dump()).build()
     assert isinstance(task, Task)
     assert isinstance(task.stream(0), BatchStream)
     assert (task.num_steps, task.num_scored, task.num_queries) == (48, 48, 0)
     assert task.extra_rows == ("BOS",)
     assert task.stream(0).digest == corpus.digest
+    fingerprints = set()
+    for folder in ("/nowhere", "/elsewhere"):
+        monkeypatch.setenv("PERNN_DATA", folder)
+        fingerprints.add(LanguageModellingConfig().fingerprint())
+    assert len(fingerprints) == 1
+    assert "/" not in str(LanguageModellingConfig().dump())
+    assert LanguageModellingConfig.load(SMALL.dump()) == SMALL
 
 
 def test_inputs_are_the_targets_one_step_late(task):
@@ -134,16 +141,6 @@ def test_perplexity_is_that_of_the_mean_over_tokens(task):
     ):  # fmt: skip
         part = losses[:, start - 1 : end - 1][scored[:, start - 1 : end - 1]]
         assert (value, number) == (pytest.approx(np.exp(part.mean())), part.size)
-
-
-def test_the_spec_says_nothing_about_this_machine(monkeypatch):
-    fingerprints = set()
-    for folder in ("/nowhere", "/elsewhere"):
-        monkeypatch.setenv("PERNN_DATA", folder)
-        fingerprints.add(LanguageModellingConfig().fingerprint())
-    assert len(fingerprints) == 1
-    assert "/" not in str(LanguageModellingConfig().dump())
-    assert LanguageModellingConfig.load(SMALL.dump()) == SMALL
 
 
 def test_parameters_of_other_tasks_are_refused():

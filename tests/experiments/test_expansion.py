@@ -62,15 +62,12 @@ def test_seeds_begin_with_the_published_ones_and_choose_nothing_that_chooses():
         trials(tuned, "demo", {"seed": [111, 1009]})
 
 
-def test_lists_make_a_grid_with_the_seeds_outermost():
+def test_lists_make_a_grid_with_the_seeds_outermost_unless_the_setting_is_a_list():
     changes = grid_changes(["task.vocab_size=[16, 64]", "core.kind=[gru,lstm]"], None, None)
     found = grid(changes, VOCABULARY, "seed", "task.vocab_size", "core.kind", "encoding.kind")
     assert len(found) == len(set(found)) == len(SMALL_SEEDS) * 2 * 2 * 2
     assert [one[0] for one in found] == sorted(one[0] for one in found)
     assert {one[1:3] for one in found} == {(k, c) for k in (16, 64) for c in ("gru", "lstm")}
-
-
-def test_a_setting_that_is_a_list_is_no_grid_unless_it_has_lists():
     column = "encoding.frequencies"
     one = {f for (f,) in grid({column: [0.8, 0.4]}, VOCABULARY, column)}
     assert one == {None, "[0.8, 0.4]"}
@@ -152,12 +149,6 @@ def test_what_only_encoded_networks_have_is_a_line_and_keeps_its_control():
     curves = {"update": [5], "loss": [1.0]}
     found = [Trial(run, one.dump(), {}, {}, curves) for run, one in plan.specs.items()]
     assert draw_curves(plan.experiment, found, "demo", ()).inlined
-
-
-def test_what_only_pretrained_networks_have_is_a_block_of_rows():
-    path = "pretraining.training.iterations"
-    figure = plan_sweep("vocabulary_extension", "demo", {path: [5, 6]}).experiment.figure
-    assert (figure.lines, figure.rows) == ("encoding.kind", path)
 
 
 @pytest.mark.parametrize(
@@ -267,12 +258,18 @@ def test_the_pages_drawings_are_those_of_its_commands(own_core, figure, added, p
     assert {label(kind) for kind in (*CORES.names(), own_core)} & set(drawn) == panels
 
 
-def test_a_kind_decides_what_else_can_be_overridden():
+def test_a_kind_decides_what_else_can_be_overridden_in_either_stage():
     changes = {"encoding.size": 96, "encoding.kind": "learned", "encoding.normalize": True}
     specs = trials(VOCABULARY, "demo", changes)
     assert {(spec.encoding.kind, spec.encoding.size) for spec in specs} == {("learned", 96)}
     assert all(spec.encoding.normalize for spec in specs)
     assert len(specs) == 16
+    changes = {"training.iterations": 5, "pretraining.training.iterations": 3}
+    specs = trials(find_experiment("vocabulary_extension"), "demo", changes)
+    assert {spec.num_updates for spec in specs} == {5, 8}
+    path = "pretraining.training.iterations"
+    figure = plan_sweep("vocabulary_extension", "demo", {path: [5, 6]}).experiment.figure
+    assert (figure.lines, figure.rows) == ("encoding.kind", path)
 
 
 def test_a_kind_that_the_grid_has_is_chosen_from_it():
@@ -286,9 +283,3 @@ def test_a_kind_that_the_grid_has_is_chosen_from_it():
     specs = trials(find_experiment("gradient_stability"), "small", changes)
     assert {spec.analysis.source_step for spec in specs} == {1}
     assert len(specs) == 3 * 2 * 8
-
-
-def test_either_stage_can_be_shortened():
-    changes = {"training.iterations": 5, "pretraining.training.iterations": 3}
-    specs = trials(find_experiment("vocabulary_extension"), "demo", changes)
-    assert {spec.num_updates for spec in specs} == {5, 8}

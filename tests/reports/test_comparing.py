@@ -95,12 +95,6 @@ def test_what_has_no_partner_is_counted():
     assert "Diverged, and counted as the worst: 1 trial." in encoded(lost).notes
 
 
-def test_one_cell_has_its_row_whatever_has_no_partner():
-    records = [r for r in trials() if r["core.kind"] == "gru" or r["encoding.kind"] == "none"]
-    found = encoded([r for r in records if r["task.vocab_size"] == 4])
-    assert [row[:2] for row in found.rows] == [("all", "5")]
-
-
 @pytest.mark.parametrize(
     ("records", "said"),
     [
@@ -179,11 +173,14 @@ def test_conditions_that_select_nothing_are_refused(text, said):
         select(text, trials())
 
 
-def test_a_setting_that_is_a_list_is_selected():
+def test_settings_that_are_lists_are_selected_and_one_cell_has_its_row():
     records = [one | {"encoding.frequencies": waves} for one in trials() for waves in WAVES]
     side = select("encoding.frequencies=[0.8,0.4],core.kind=gru", records)
     found = {(one["encoding.frequencies"], one["core.kind"]) for one in side.records}
     assert found == {(WAVES[0], "gru")}
+    records = [r for r in trials() if r["core.kind"] == "gru" or r["encoding.kind"] == "none"]
+    found = encoded([r for r in records if r["task.vocab_size"] == 4])
+    assert [row[:2] for row in found.rows] == [("all", "5")]
 
 
 def test_sweeps_are_compared_by_what_no_trial_of_both_shares():

@@ -15,7 +15,6 @@ from pernn.lab.runs.analysis import FEWER, measure_anatomy, nearest_checkpoints
 from pernn.lab.store import RunDirectory
 from pernn.lab.training import TrainingConfig
 from pernn.randomness import RandomStream, Split
-from runs import bits
 from tiny import tiny
 
 LEARNING = {
@@ -70,21 +69,6 @@ def test_a_spec_names_what_follows_on_the_training():
     ):
         with pytest.raises(ConfigError, match=message):
             TRAINING.override({"analysis": wrong})
-
-
-@pytest.mark.parametrize(
-    ("spec", "cuts"), [(SPEC, (61, 62)), (DESCENT, (61, 65))], ids=["anatomy", "descent"]
-)
-def test_cut_anywhere_it_ends_in_the_same_bits(tmp_path, spec, cuts):
-    for name in ("a", "b"):
-        execute(spec.first_stage(), tmp_path / name, device="cpu")
-    execute(spec, tmp_path / "a", device="cpu", threads=2)
-    for cut in cuts:
-        stop = execute(spec, tmp_path / "b", device="cpu", on_update=lambda n, cut=cut: n != cut)
-        assert stop.state == "stopped", cut
-    execute(spec, tmp_path / "b", device="cpu")
-    assert bits.contents(spec, tmp_path / "a") == bits.contents(spec, tmp_path / "b")
-    torch.set_num_threads(1)
 
 
 def test_a_result_has_a_table_of_each_kind_of_error_with_the_librarys_numbers(tmp_path):

@@ -6,7 +6,6 @@ import torch
 from pernn.errors import ConfigError, StoreError
 from pernn.lab.runs import RunSpec, build, execute
 from pernn.lab.store import RunDirectory
-from pernn.lab.tasks import ReverseOrderingConfig
 from tiny import tiny
 
 CPU = torch.device("cpu")
@@ -45,20 +44,6 @@ def test_the_preset_decides_the_layout(preset, layout):
     assert trial.model.encoding.layout == layout
     asked = SPEC.override({"preset": preset, "encoding.layout": "halves"})
     assert build(asked, CPU).model.encoding.layout == "halves"
-
-
-def test_a_run_builds_its_task_and_checks_its_spec_once(tmp_path, monkeypatch):
-    tiny = {"task.length": 3, "task.num_held_out": 8, "training.iterations": 1}
-    spec = SPEC.override({**tiny, "training.batch_size": 2})
-    built, loaded = [], []
-    original = ReverseOrderingConfig.build
-    monkeypatch.setattr(
-        ReverseOrderingConfig, "build", lambda config: built.append(config) or original(config)
-    )
-    monkeypatch.setattr(RunSpec, "load", loaded.append)
-    execute(spec, tmp_path, device="cpu")
-    assert built == [spec.task]
-    assert loaded == []
 
 
 def test_a_run_is_not_resumed_on_another_corpus(tmp_path, monkeypatch):

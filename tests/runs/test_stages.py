@@ -12,6 +12,7 @@ from pernn.errors import BusyError, ConfigError, CorruptError, TrialError
 from pernn.lab.runs import RunSpec, execute, execution
 from pernn.lab.store import RunDirectory, sealed
 from pernn.lab.training import advance
+from runs import test_anatomy
 from runs.bits import contents, cut
 from tiny import tiny
 
@@ -40,8 +41,11 @@ def test_the_first_stage_is_an_ordinary_run():
 @pytest.mark.parametrize(
     ("spec", "updates"),
     # In the first stage, at its end, at the beginning of the second, in it.
-    [(EXTENDED, (3, 9, 10, 14)), (SPEC, (5, 10, 11, 13))],
-    ids=["extended", "analysed"],
+    [
+        *((EXTENDED, (3, 9, 10, 14)), (SPEC, (5, 10, 11, 13))),
+        *((test_anatomy.SPEC, (61, 62)), (test_anatomy.DESCENT, (61, 65))),
+    ],
+    ids=["extended", "analysed", "anatomy", "descent"],
 )
 def test_cut_anywhere_it_ends_in_the_same_bits(tmp_path, spec, updates):
     cut(spec, tmp_path, updates)
@@ -186,20 +190,17 @@ def test_a_result_has_accuracy_and_stability(tmp_path):
     assert set(tables["stability_map"]["position"]) == {1, 2, 3, 4}
 
 
-def test_a_checkpoint_that_is_gone_is_said(tmp_path):
-    execute(TRAINING, tmp_path, device="cpu")
-    folder = RunDirectory(tmp_path, TRAINING.fingerprint()).path / "checkpoints"
-    (folder / "update-000000004" / "tensors.safetensors").write_bytes(b"no")
-    with pytest.raises(CorruptError, match="update-000000004"):
-        execute(SPEC, tmp_path, device="cpu")
-
-
-def test_what_cannot_be_analysed_is_refused(tmp_path):
+def test_what_cannot_be_analysed_or_is_gone_is_said(tmp_path):
     with pytest.raises(ConfigError, match=r"analysis\.source_step 5 lies beyond the input"):
         SPEC.override({"analysis.source_step": 5})
     other = tiny("language_modelling").override({"analysis": {"num_per_condition": 2}})
     with pytest.raises(ConfigError, match="measured on tokens"):
         execute(other, tmp_path, device="cpu")
+    execute(TRAINING, tmp_path, device="cpu")
+    folder = RunDirectory(tmp_path, TRAINING.fingerprint()).path / "checkpoints"
+    (folder / "update-000000004" / "tensors.safetensors").write_bytes(b"no")
+    with pytest.raises(CorruptError, match="update-000000004"):
+        execute(SPEC, tmp_path, device="cpu")
 
 
 def test_the_command_analyses_a_half_finished_run(tmp_path):

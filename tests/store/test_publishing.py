@@ -79,7 +79,7 @@ print(len(found))
     assert (done.stdout, done.stderr) == ("3\n", "")
 
 
-def test_again_changes_nothing_and_order_plays_no_part(tmp_path, published):
+def test_again_changes_nothing_and_of_two_machines_the_first_stays(tmp_path, published):
     (file,) = published.iterdir()
     before = file.read_bytes()
     root = tmp_path / "r"
@@ -89,9 +89,6 @@ def test_again_changes_nothing_and_order_plays_no_part(tmp_path, published):
     for seeds in ([2], [1, 0]):
         publish(root, sweep_of(root, seeds), late)
     assert (late / file.name).read_bytes() == before
-
-
-def test_of_two_machines_the_first_stays_and_it_is_said(tmp_path, published):
     other = tmp_path / "other"
     sweep = results(other, noise=1, machine="two", seeds=(2, 3))
     made = publish(other, sweep, published)
