@@ -19,8 +19,6 @@ from pernn.lab.encodings import AnyEncoding, LearnedConfig, SinusoidalConfig
 
 
 class Whole(Config):
-    """A spec as small as can be, with every kind of field."""
-
     core: AnyCore = LSTMConfig()
     encoding: AnyEncoding = SinusoidalConfig()
     seed: int = 111

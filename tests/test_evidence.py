@@ -36,8 +36,6 @@ MARKS = "".join(f"<!-- {n} --><!-- /{n} -->\n\n" for n in ("scorecard", "spent",
 
 
 class Noting:
-    """A runner that notes which trials it was given."""
-
     def __init__(self):
         self.seeds: list[int] = []
 
@@ -57,7 +55,6 @@ def run(root, evidence, *seeds, **more):
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory, one_format):
-    """Two seeds of a miniature, run and published."""
     root = tmp_path_factory.mktemp("ran")
     states: list[str] = []
     hear = {"on_event": lambda event: states.append(event.state)}
@@ -161,7 +158,6 @@ def sweep_of(seeds, name=None):
 
 @pytest.fixture
 def two(ran, tmp_path):
-    """Two sweeps, published."""
     for seeds in ([111, 222], [111]):
         publish(ran / "results", sweep_of(seeds), tmp_path / "evidence")
     return tmp_path / "evidence"

@@ -98,7 +98,6 @@ def install(source, wheels, site):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """Return a folder into which pernn is installed from a wheel."""
     pytest.importorskip("pyarrow")
     wheels, folder = tmp_path_factory.mktemp("dist"), tmp_path_factory.mktemp("site")
     assert install(ROOT, wheels, folder).stat().st_size < 16_000_000

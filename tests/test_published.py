@@ -61,7 +61,6 @@ def test_it_is_small_and_has_a_trial_of_each_kind_whichever_file_it_lies_in():
 
 @pytest.fixture
 def without_study(monkeypatch):
-    """Leave out the page of all, which is not committed."""
     monkeypatch.setattr("pernn.lab.evidence.write_study", lambda *words: 0)
 
 
@@ -213,7 +212,6 @@ def trials():
 
 @functools.cache
 def settings_of_trials():
-    """Published trials, with every setting by its path."""
     return [(one, flatten(RunSpec.load(one.spec).dump())) for one in trials().values()]
 
 
@@ -228,7 +226,6 @@ def versions(environment):
 
 
 def siblings(one):
-    """The other seeds of a published trial's condition."""
     spec = {**one.spec, "seed": None}
     found = (other for other in trials().values() if other.run != one.run)
     return [other for other in found if {**other.spec, "seed": None} == spec]

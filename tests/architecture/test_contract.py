@@ -52,7 +52,6 @@ def imported(path):
 
 
 def room_in(parts):
-    """Return the package that a dotted name leads into."""
     return ".".join(parts[: 3 if parts[1] == "lab" else 2])
 
 

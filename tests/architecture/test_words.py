@@ -44,7 +44,6 @@ PAGES = [
 
 
 def uses(term, text):
-    """The lines that use a term as words of their own."""
     if term not in text:  # which is soon found out
         return []
     before = r"(?<!\w)" if term[0].isalnum() else ""

@@ -187,7 +187,6 @@ TUNED = OVERRIDES | {"~training.learning_rate": "0.01:0.04:3"}
 
 
 def measured_at(root, specs, best):
-    """Results that are the better, the nearer their rates are to the best one."""
     for spec in specs:
         one = random.Random()
         one.random = lambda rate=spec.training.learning_rate: 0.9 - abs(math.log(rate / best)) / 10

@@ -38,7 +38,6 @@ def close(found, expected, tolerance=1e-10):
 
 
 def defining_sum(layer, inputs):
-    """The layer's output by the kernel's formula, step by step."""
     delta = layer.log_step.exp().unsqueeze(1)
     a = -layer.log_decay.exp() + 1j * layer.frequency
     c = layer.readout[..., 0] + 1j * layer.readout[..., 1]

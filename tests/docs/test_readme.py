@@ -29,7 +29,6 @@ def blocks(language, text):
 
 
 def script(name):
-    """Import a script of the folder of pages."""
     spec = importlib.util.spec_from_file_location(f"docs_{name}", ROOT / "docs" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

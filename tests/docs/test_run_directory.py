@@ -65,7 +65,6 @@ def results(tmp_path_factory):
 
 
 def general(name):
-    """A path with the page's placeholders."""
     name = re.sub(r"update-\d{9}", "update-<n>", name)
     name = re.sub(r"lease-\d{6}", "lease-<term>", name)
     name = re.sub(r"runs/[0-9a-f]{16}", "runs/<run>", name)
@@ -74,7 +73,6 @@ def general(name):
 
 
 def drawn_tree():
-    """The paths of the page's tree; a folder ends with a slash."""
     (tree,) = blocks("text", PAGE)
     parents, paths = [], set()
     for line in tree.splitlines()[1:]:
@@ -96,7 +94,6 @@ def test_the_tree_is_what_is_written(results):
 
 
 def documented(name):
-    """The fields of a file's table."""
     (section,) = re.findall(
         rf"^### `{re.escape(name)}`\n(.*?)(?=^##|\Z)", PAGE, re.DOTALL | re.MULTILINE
     )
@@ -171,7 +168,6 @@ def test_the_pages_python_runs(results, tmp_path, monkeypatch, capsys):
 
 
 def documented_tables():
-    """(Table, task) → what the page says about its columns."""
     (section,) = re.findall(r"^### Tables\n(.*?)(?=^##)", PAGE, re.DOTALL | re.MULTILINE)
     rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \| (.*) \|$", section, re.MULTILINE)
     return {(name, task): text for name, task, text in rows}

@@ -37,7 +37,6 @@ def test_every_page_has_a_place(site):
 
 @pytest.fixture(scope="module")
 def api(site, tmp_path_factory):
-    """The pages of the reference, by name."""
     folder = tmp_path_factory.mktemp("site") / "api"
     site.write_api(folder)
     return {path.name: path.read_text() for path in folder.iterdir()}

@@ -99,7 +99,6 @@ def test_an_encoding_that_is_added_is_as_wide_and_has_its_control():
 
 
 def recorded(plan, gain):
-    """Return trials of a plan, with what the encoding gains in each."""
     found = [{"run": run, **flatten(spec.dump())} for run, spec in plan.specs.items()]
     for one in found:
         noise = one["seed"] * one["task.vocab_size"] * 1e-7

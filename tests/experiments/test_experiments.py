@@ -43,13 +43,11 @@ FRESH = {"other_optimizers_gru": first_seeds(24)[8:]}
 
 @functools.cache
 def planned(name, scale):
-    """All trials, and their settings, flat."""
     specs = trials(find_experiment(name), scale)
     return specs, [flatten(spec.dump()) for spec in specs]
 
 
 def specs_of(experiment, scale):
-    """The settings of all trials, flat."""
     return planned(experiment.name, scale)[1]
 
 
@@ -149,7 +147,6 @@ def test_every_number_that_decides_has_an_origin(experiment):
 
 @pytest.fixture(scope="module")
 def page():
-    """The program that makes the page of claims."""
     return script("claims")
 
 

@@ -212,7 +212,5 @@ def test_published_it_is_the_same(ran, tmp_path):
 
 
 class Refusing(InlineRunner):
-    """A runner that is given nothing to run."""
-
     def run(self, *arguments):
         raise AssertionError

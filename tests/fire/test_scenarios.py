@@ -17,7 +17,6 @@ DAMAGE = {
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory):
-    """A folder in which the undisturbed sweep is made once."""
     return tmp_path_factory.mktemp("scenarios")
 
 

@@ -46,7 +46,6 @@ def compiler(library, tmp_path, monkeypatch):
 
 @pytest.fixture
 def kept(compiler):
-    """A library that was made and kept, in a cache of its own."""
     return find_library(choose_recipe())
 
 

@@ -64,8 +64,6 @@ def test_device_and_dtype_do_not_change_the_draws(cls):
 
 
 class Anonymous(nn.Module):
-    """A layer that does not say which axis is time."""
-
     def forward(self, vectors, hx):
         return vectors, hx
 

@@ -41,7 +41,6 @@ def claim(predicate, **more):
 
 
 def judge(about, *what):
-    """Judge a claim alone."""
     return judge_all([about], *what)[0]
 
 

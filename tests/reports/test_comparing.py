@@ -209,7 +209,6 @@ def test_sweeps_are_compared_by_what_no_trial_of_both_shares():
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    """Two cores, five seeds each, in a sweep and without one."""
     root = tmp_path_factory.mktemp("compare") / "results"
     specs = [spec(seed, core) for seed in range(5) for core in ("gru", "lstm")]
     runs = [finish(root, one, random.Random(one.seed)).fingerprint for one in specs]

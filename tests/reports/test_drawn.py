@@ -59,7 +59,6 @@ SCATTER = FigureLayout(
 
 
 def scored(about, gru, lstm):
-    """A metric that is a share, with one value for each core."""
     values = {"gru": gru, "lstm": lstm}
     records = [{**one, "solved_or_stuck": values[one["core.kind"]]} for one in wide()]
     return replace(about, contrast=None, metrics=("solved_or_stuck",)), records
@@ -82,7 +81,6 @@ def lengthened():
 
 
 def fed_back():
-    """Trials with a table of two conditions."""
     table = {"feedback": ["own output", "truth"], "token_accuracy": [0.2, 0.9]}
     return [{**one, "tables": {"by_feedback": table}} for one in small()]
 
@@ -101,7 +99,6 @@ def of_gru(records):
 
 
 def keep_rows(record, wanted):
-    """Keep some rows of a trial's table."""
     table = record["tables"]["stability_map"]
     rows = zip(*table.values(), strict=True)
     kept = [row for row in rows if wanted(dict(zip(table, row, strict=True)))]
@@ -118,7 +115,6 @@ def with_holes():
 
 
 def paced(*factors):
-    """Pairs of trials of which the second is later by a factor."""
     return [one | {"core.kind": "gru"} for one in pairs(*factors)]
 
 
@@ -148,14 +144,12 @@ def beyond(form, metric, base, *values):
 
 
 def of_two_tasks():
-    """Trials of two tasks, of which one has a metric more."""
     both = [{**one, "task.kind": "reverse_ordering"} for one in small()]
     more = {"task.kind": "sorting", "ascending_pair_share": 0.999}
     return both + [{**one, **more, "run": f"s{place}"} for place, one in enumerate(small())]
 
 
 def at_first():
-    """Trials with the rows of one condition at the first position."""
     records = of_gru(stability(FEW[:2]))
     for record in records:
         keep_rows(record, lambda row: (row["condition"], row["position"]) == (CONDITIONS[0], 1))
@@ -269,7 +263,6 @@ def aside(drawn):
 
 
 def panel(axes):
-    """Return all that stands in a panel."""
     return {
         "titles": [axes.get_title(loc=place) for place in ("left", "right")],
         "labels": [axes.get_xlabel(), axes.get_ylabel()],
@@ -302,7 +295,6 @@ def panel(axes):
 
 
 def drawn(name, step=1):
-    """Return all that a figure shows, as in JSON."""
     about, records = CASES[name]()
     figure = draw(experiment(figure=about), records[::step])
     legends = [[text.get_text() for text in one.get_texts()] for one in figure.legends]
@@ -311,7 +303,6 @@ def drawn(name, step=1):
 
 
 def agree(one, other, place, **tolerance):
-    """Compare values as in JSON, numbers up to a tolerance."""
     if isinstance(one, dict):
         assert one.keys() == other.keys(), place
         for key in one:

@@ -36,7 +36,6 @@ levels = st.floats(0.01, 1)
 
 
 def log_linear(updates, slope=0.1):
-    """A curve that gains as much with every doubling."""
     return [slope * math.log2(update) for update in updates]
 
 

@@ -75,7 +75,6 @@ def write(directory, records=None, formats=FORMATS, **changes):
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
-    """A finished sweep's report, only to be read."""
     return write(tmp_path_factory.mktemp("finished") / "new" / "sweep")
 
 
@@ -88,7 +87,6 @@ def read(report):
 
 
 def told(report):
-    """The visible words of a page, with single blanks."""
     return " ".join(" ".join(read(report).words).split())
 
 
@@ -214,7 +212,6 @@ DRAWN = {"figure": MAIN, "more_figures": FIGURES, "labels": CAPTIONS}
 
 @pytest.fixture(scope="module")
 def illustrated(tmp_path_factory):
-    """A report with further figures."""
     records = [one for one in stability((111, 222)) if one["core.kind"] == "gru"]
     return write(tmp_path_factory.mktemp("further"), records, **DRAWN)
 

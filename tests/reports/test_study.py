@@ -46,7 +46,6 @@ def chapter(**changes):
 
 
 def unpack(path):
-    """Return the chapters that the page keeps packed."""
     packed = re.findall(r'<script type="text/plain">(.*?)</script>', path.read_text())
     return [gzip.decompress(base64.b64decode(one)).decode() for one in packed]
 
@@ -61,7 +60,6 @@ def read(path):
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
-    """One sweep's page."""
     return write_study([chapter()], tmp_path_factory.mktemp("study") / "study.html")
 
 
@@ -75,7 +73,6 @@ LINE = re.compile(r'<tr id="([^"]*)" data-verdict="([^"]*)" data-experiment="([^
 
 
 def counts_of(path):
-    """What the page says in all about its claims."""
     return re.search(r'class="progress">(.*?)</p>', path.read_text())[1]
 
 
@@ -202,7 +199,6 @@ def test_hostile_names_are_text(tmp_path):
 
 
 def _drawn(monkeypatch, rows):
-    """Return the figure of the curves before it becomes a file."""
     figures: list[Any] = []
     keep = lambda figure, stem: figures.append(figure) or ""  # noqa: E731
     monkeypatch.setattr("pernn.lab.reports.drawings.inline", keep)

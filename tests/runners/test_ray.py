@@ -74,7 +74,6 @@ def test_what_cannot_be_meant_is_refused(values):
 
 @pytest.fixture
 def child():
-    """The module of the processes that talk to Ray, which imports it."""
     return pytest.importorskip("pernn.lab.runners.ray_child", reason=NEEDS_RAY)
 
 

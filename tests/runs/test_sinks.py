@@ -20,7 +20,6 @@ SPEC = tiny("reverse_ordering", "elman")
 
 
 def single(value):
-    """The number as TensorBoard keeps it."""
     return float(np.float32(value))
 
 
@@ -67,7 +66,6 @@ READERS = {"tensorboard": read_tensorboard, "wandb": read_wandb}
 
 
 def expected(root):
-    """All lines of the run's metrics, and the result."""
     directory = RunDirectory(root, SPEC.fingerprint())
     last = {"update": 12, "kind": "test", **directory.read_result()["metrics"]}
     return Counter(

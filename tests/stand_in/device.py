@@ -49,7 +49,6 @@ class StandIn(TorchDispatchMode):
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        """What runs inside is recorded."""
         self._is_recording = True
         try:
             yield

@@ -132,7 +132,6 @@ def test_core_seconds_do_not_follow_a_clock_that_is_set(tmp_path, ends, expected
 
 
 def rewrite(folder, change, **about):
-    """Write the one file of a folder as another tool would, changed."""
     from pyarrow import parquet
 
     (file,) = folder.iterdir()

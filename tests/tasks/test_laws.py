@@ -199,7 +199,6 @@ def tasks(draw):
 
 
 def large(kind):
-    """Return a task of so many sequences that none is drawn twice."""
     ids = {"dimension": 9} if kind == "infinite_vocabulary" else {"vocab_size": 1000}
     sizes = {"kind": kind, "length": 8, **ids, **held(kind, 64)}
     return TASKS.validate({**sizes, **OPTIONS.get(kind, {})})
@@ -239,7 +238,6 @@ def space(kind, left):
 
 
 def every_sequence(config):
-    """List what may be drawn, and its probability."""
     ids = range(config.vocab_size)
     if config.kind == "dual_frequency":
         half = config.vocab_size // 2
