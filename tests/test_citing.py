@@ -45,16 +45,13 @@ def test_entries_are_bibtex_and_pernn_is_cited_as_its_own_file_says():
     assert f'title: "{title[1]}"' in said
 
 
-def test_a_run_has_the_sources_of_its_parts_only(tmp_path):
+def test_a_run_has_the_sources_of_its_parts_and_an_experiment_those_of_all_arms(tmp_path):
     spec = RunSpec().override({"core.kind": "gru", "encoding.kind": "sinusoidal"})
     (tmp_path / "spec.json").write_text(json.dumps(spec.dump()))
     done = succeed("cite", tmp_path)
     found = re.findall(r"^@\w+\{(.*),$", done.stdout, re.MULTILINE)
     assert {*found} == {"pernn", "morita2024", "cho2014", "vaswani2017"}
     assert len(found) == 4
-
-
-def test_an_experiment_has_those_of_all_arms_and_of_its_statistics():
     done = succeed("cite", "language_modelling", "--scale", "paper", "--json")
     content = json.loads(done.stdout)
     assert content["parts"]["wikitext"] == ["merity2017"]

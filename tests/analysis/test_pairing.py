@@ -37,13 +37,19 @@ def test_shared_up_to_the_target_and_of_the_classes_of_their_condition(source):
     )
 
 
-def test_every_id_of_a_class_is_equally_likely():
+def test_every_id_of_a_class_is_equally_likely_and_alike_ids_have_one_condition():
     pairs = dual_frequency_pairs(TASK, 1, num_per_condition=4000, source=2)
     rows = pairs.condition == 2  # Rare among Frequent
     for ids, low in ((pairs.first[rows, 1], 32), (pairs.second[rows, 5], 0)):
         counts = np.bincount(ids - low, minlength=32)
         assert counts.size == 32
         assert ((counts - 125) ** 2 / 125).sum() < 70  # χ² of 31: beyond with p < 1e-4
+    pairs = dual_frequency_pairs(
+        ReverseOrderingConfig(vocab_size=7).build(), 1, num_per_condition=9
+    )
+    assert pairs.conditions == (("all", "all"),)
+    assert len(pairs) == 9
+    assert set(pairs.first[:, 1:].flatten()) == set(range(7))
 
 
 @given(few=st.integers(1, 5), more=st.integers(0, 9), source=st.integers(1, 10))
@@ -91,12 +97,3 @@ def test_the_target_is_the_step_that_answers(task, source, target):
     changed[:, source - 1] = (changed[:, source - 1] + 1) % task.vocab_size
     assert (task.batch(changed).targets[:, step] != answers[:, step]).all()
     assert not (np.delete(task.batch(changed).targets != answers, step, axis=1)).any()
-
-
-def test_alike_ids_have_one_condition():
-    pairs = dual_frequency_pairs(
-        ReverseOrderingConfig(vocab_size=7).build(), 1, num_per_condition=9
-    )
-    assert pairs.conditions == (("all", "all"),)
-    assert len(pairs) == 9
-    assert set(pairs.first[:, 1:].flatten()) == set(range(7))

@@ -119,16 +119,6 @@ def test_neither_help_nor_a_second_run_loads_torch(finished):
     assert "nothing to do" in done.stdout
 
 
-def test_show_tells_grid_cost_claims_and_command():
-    shown = json.loads(pernn("show", "vocabulary_size", "-s", "paper", "--json").stdout)
-    assert shown["num_trials"] == 560
-    assert len(shown["specs"]) == 560
-    assert shown["command"].startswith("pernn run vocabulary_size --scale paper")
-    text = pernn("show", "vocabulary_size").stdout
-    assert "32 trials" in text
-    assert "vanilla_degrades_gru" in text
-
-
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_has_help_with_an_example(verb):
     done = succeed(verb, "--help", columns=80)
@@ -141,7 +131,7 @@ def test_every_verb_has_help_with_an_example(verb):
     assert f"pernn {verb}" in done.stdout.replace("Usage: python -m", "")
 
 
-def test_help_of_eighty_columns_cuts_nothing_and_wraps_once():
+def test_help_of_eighty_columns_cuts_nothing_and_show_tells_grid_cost_claims_and_command():
     text = pernn("run", "--help", columns=80).stdout
     for whole in (
         "'task.vocab_size=[16,64]'",
@@ -150,6 +140,13 @@ def test_help_of_eighty_columns_cuts_nothing_and_wraps_once():
     ):
         assert whole in text
     assert "the others go on\n  from their last checkpoint and end in the same bits." in text
+    shown = json.loads(pernn("show", "vocabulary_size", "-s", "paper", "--json").stdout)
+    assert shown["num_trials"] == 560
+    assert len(shown["specs"]) == 560
+    assert shown["command"].startswith("pernn run vocabulary_size --scale paper")
+    text = pernn("show", "vocabulary_size").stdout
+    assert "32 trials" in text
+    assert "vanilla_degrades_gru" in text
 
 
 def blocked(tmp_path):

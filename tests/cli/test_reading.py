@@ -98,7 +98,7 @@ def test_status_says_why(results):
     assert sorted(head.replace("┃", " ").split()) == sorted(["Sweep", "Trials", *states])
 
 
-def test_trials_of_one_label_are_told_apart():
+def test_trials_of_one_label_are_told_apart_and_long_tables_are_lines(tmp_path):
     one = spec(1)
     specs = {"a": one, "b": one.override({"core.hidden_size": 16}), "c": spec(2)}
     label = one.label
@@ -108,9 +108,6 @@ def test_trials_of_one_label_are_told_apart():
         "b": f"{label} {widths.format(16)}",
         "c": spec(2).label,
     }
-
-
-def test_long_tables_are_lines(tmp_path):
     runs = [f"{number:016x}" for number in range(300)]
     (tmp_path / "runs").mkdir()
     save_sweep(tmp_path, Sweep("long-demo", "long", "demo", {}, runs))

@@ -118,17 +118,13 @@ def test_gradients_are_those_of_the_step_form(kind, num_steps):
 
 
 @each_kind
-def test_a_state_is_taken_in_the_type_of_the_weights(kind):
+def test_a_second_derivative_is_right_and_a_state_is_taken_in_the_type_of_the_weights(kind):
+    core, inputs = build(kind), draw(1, 4, INPUT).requires_grad_()
+    assert torch.autograd.gradgradcheck(lambda vectors: core(vectors)[0], inputs)
     core, inputs = build(kind, 2, torch.float32), draw(BATCH, 4, INPUT, dtype=torch.float32)
     state = core(inputs)[1]
     for found, expected in zip(core(inputs, state.double()), core(inputs, state), strict=True):
         assert torch.equal(found, expected)
-
-
-@each_kind
-def test_a_second_derivative_is_right(kind):
-    core, inputs = build(kind), draw(1, 4, INPUT).requires_grad_()
-    assert torch.autograd.gradgradcheck(lambda vectors: core(vectors)[0], inputs)
 
 
 @torch.no_grad()

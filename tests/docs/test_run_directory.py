@@ -85,12 +85,16 @@ def drawn_tree():
     return paths
 
 
-def test_the_tree_is_what_is_written(results):
+def test_the_tree_and_every_field_are_what_is_written(results):
     paths = results.rglob("*")
     found = {general(str(path.relative_to(results))) + "/" * path.is_dir() for path in paths}
     damaged = "runs/<run>/checkpoints/damaged-update-<n>/"
     found = {path for path in found if not path.startswith(damaged)} | (found & {damaged})
     assert found == drawn_tree()
+    found = written(results)
+    assert found == {name: documented(name) for name in found}
+    sections = set(re.findall(r"^### `([^`]+)`", PAGE, flags=re.MULTILINE))
+    assert sections == set(found)
 
 
 def documented(name):
@@ -116,13 +120,6 @@ def written(root):
         elif path.suffix == ".safetensors":
             keys[path.name] |= {known.sub(r"\1.*", tensor) for tensor in load_file(path)}
     return keys
-
-
-def test_every_field_is_documented_and_every_documented_field_is_written(results):
-    found = written(results)
-    assert found == {name: documented(name) for name in found}
-    sections = set(re.findall(r"^### `([^`]+)`", PAGE, flags=re.MULTILINE))
-    assert sections == set(found)
 
 
 def test_the_events_are_those_of_the_page(results):

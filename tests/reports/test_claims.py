@@ -167,7 +167,7 @@ def test_students_t_decides_and_everything_is_shown():
     )
 
 
-def test_an_average_says_where_the_sign_is_the_opposite():
+def test_an_average_says_where_the_sign_is_the_opposite_and_which_trials_diverged():
     four, eight, sixteen = around(0.4, -0.1, -0.001)
     found = judge(differs(), pairs({4: four, 8: eight, 16: sixteen}))
     assert found.verdict == "supported"
@@ -175,6 +175,14 @@ def test_an_average_says_where_the_sign_is_the_opposite():
         "cells disagree in sign: opposite to the average at 2 of 3, k = 8, k = 16, where the 95 % "
         "interval excludes 0 at k = 8"
     )
+    records = pairs({4: around(0.1)})
+    for record in records[-2:]:
+        record |= {"diverged": 7, "m": 0.0}
+    found = judge(differs(), records)
+    assert (found.verdict, found.num_diverged) == ("inconclusive", 2)
+    assert found.remark == "2 trials diverged and count as the worst"
+    del records[-1]["m"]  # before it could be measured
+    assert judge(differs(), records).num_diverged == 1
 
 
 def test_where_accuracies_are_compared_errors_are_divided_by_a_factor():
@@ -215,17 +223,6 @@ def test_a_claim_fits_the_grid_of_every_sweep():
     assert found.remark.endswith("1 trial not finished")
     smaller = [spec for spec in specs if spec.task.dump()["vocab_size"] == 4]
     assert judge(about, four, smaller).verdict == "supported"
-
-
-def test_diverged_trials_count_and_are_told():
-    records = pairs({4: around(0.1)})
-    for record in records[-2:]:
-        record |= {"diverged": 7, "m": 0.0}
-    found = judge(differs(), records)
-    assert (found.verdict, found.num_diverged) == ("inconclusive", 2)
-    assert found.remark == "2 trials diverged and count as the worst"
-    del records[-1]["m"]  # before it could be measured
-    assert judge(differs(), records).num_diverged == 1
 
 
 def test_holm_corrects_for_the_other_claims():

@@ -116,7 +116,7 @@ def test_a_lease_that_was_not_seen_to_expire_is_not_taken(tmp_path, monkeypatch)
     assert time.monotonic() - begun < 5
 
 
-def test_deaths_are_counted_and_the_failure_is_in_the_journal(tmp_path):
+def test_what_was_stopped_unasked_is_started_again_and_deaths_are_counted(tmp_path):
     schedule, ear = make([SPEC], tmp_path)
     drive(Here(schedule, deaths=MAX_DEATHS), schedule)
     run = SPEC.fingerprint()
@@ -128,10 +128,7 @@ def test_deaths_are_counted_and_the_failure_is_in_the_journal(tmp_path):
     schedule, ear = make([SPEC], tmp_path)
     drive(Here(schedule, deaths=MAX_DEATHS - 1), schedule)
     assert ear.ends() == {run: "finished"}
-
-
-def test_what_was_stopped_unasked_is_started_again(tmp_path):
-    schedule, ear = make([SPEC], tmp_path)
+    schedule, ear = make([SPEC], tmp_path / "other")
     engine = Here(schedule)
     engine.stopped = True
     assert start(schedule) == SPEC

@@ -34,15 +34,7 @@ def test_a_stopped_run_of_s4d_ends_in_the_same_bits(tmp_path, precision):
     cut(spec.override({"core.num_layers": 2, "core.state_size": 8}), tmp_path, (1, 4, 10))
 
 
-def test_what_is_fed_back_is_told_apart(tmp_path):
-    result = execute(tiny("autoregressive"), tmp_path, device="cpu").result
-    table, metrics = result["tables"]["by_feedback"], result["metrics"]
-    assert table["feedback"] == ["own output", "truth"]
-    assert {name: table[name][0] for name in metrics} == metrics
-    assert table["loss"][1] != metrics["loss"]
-
-
-def test_every_evaluation_has_the_training_loss_since_the_one_before(tmp_path):
+def test_every_evaluation_has_the_training_loss_and_what_is_fed_back_is_told_apart(tmp_path):
     spec = tiny("reverse_ordering")
     curve = execute(spec, tmp_path, device="cpu").result["tables"]["by_update"]
     lines = RunDirectory(tmp_path, spec.fingerprint()).read_metrics()
@@ -55,3 +47,8 @@ def test_every_evaluation_has_the_training_loss_since_the_one_before(tmp_path):
     sparse = spec.override({"training.log_interval": 10})
     curve = execute(sparse, tmp_path, device="cpu").result["tables"]["by_update"]
     assert [value is None for value in curve["train_loss"]] == [True, False, False]
+    result = execute(tiny("autoregressive"), tmp_path, device="cpu").result
+    table, metrics = result["tables"]["by_feedback"], result["metrics"]
+    assert table["feedback"] == ["own output", "truth"]
+    assert {name: table[name][0] for name in metrics} == metrics
+    assert table["loss"][1] != metrics["loss"]

@@ -58,17 +58,13 @@ def watched(run):
     return expired
 
 
-def test_terms_rise_and_only_the_newest_is_kept(run):
+def test_terms_rise_and_a_dead_holder_of_this_host_is_followed_at_once(run):
     for term in (1, 2, 3):
         with run.locked():
             assert lease.look(run.path)[0].term == term
             assert not lease.look(run.path)[0].released
         assert lease.look(run.path)[0].released
     assert [path.name for path in run.path.glob("lease-*")] == ["lease-000003.json"]
-
-
-def test_a_dead_holder_of_this_host_is_followed_at_once(run):
-    run.path.mkdir(parents=True)
     dead = lease.Holding(4, boot_id=lease.this_boot_id(), seconds=1000.0)
     (run.path / "lease-000004.json").write_bytes(dead.content())
     begun = time.monotonic()

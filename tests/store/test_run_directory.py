@@ -90,11 +90,17 @@ def test_looking_at_the_status_never_costs_a_run_its_lock(run, tmp_path):
         watcher.join()
 
 
-def test_the_remains_of_a_killed_write_are_swept_up(run):
+def test_remains_of_a_killed_write_are_swept_up_and_a_place_that_cannot_be_written_is_said(
+    run, tmp_path
+):
     (run.path / ".result.json.77.partial").write_text('{"half')
     with run.locked():
         pass
     assert not list(run.path.glob(".*.partial"))
+    (tmp_path / "runs").write_text("a file where a directory should be")
+    with pytest.raises(StoreError) as caught, RunDirectory(tmp_path, RUN).locked():
+        pass
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["spec.json", "result.json"])
@@ -167,13 +173,6 @@ def test_every_new_entry_is_on_disk_before_a_checkpoint_counts(tmp_path, monkeyp
             and not path.name.startswith("lease-")
         }
     assert not lost
-
-
-def test_a_place_that_cannot_be_written_is_said_in_one_line(tmp_path):
-    (tmp_path / "runs").write_text("a file where a directory should be")
-    with pytest.raises(StoreError) as caught, RunDirectory(tmp_path, RUN).locked():
-        pass
-    assert "\n" not in str(caught.value)
 
 
 def test_a_record_is_the_spec_beside_the_metrics_which_take_no_columns_place(run, tmp_path):
