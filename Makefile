@@ -15,12 +15,8 @@ TWO_AT_ONCE := -n 2 --dist worksteal
 # Without it tests compile all that they import in each of some hundred processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-# A PyTorch for CUDA, 5 GB, beside the environment: it needs neither a GPU nor a driver here.
-CUDA_VENV := .venv-cuda
-CUDA_TORCH := torch===2.13.0
-
 .DEFAULT_GOAL := help
-.PHONY: help demo evidence article notebooks check check-newest site test test-all test-browser test-evidence test-processors test-cuda-build format clean
+.PHONY: help demo evidence article notebooks check check-newest site test test-all test-browser test-evidence test-processors format clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -66,15 +62,12 @@ test-evidence: $(DEV) ## Train one published trial of each core again, and compa
 test-processors: $(DEV) ## Run the numerical tests on emulated processors, and compare results
 	$(BIN)/python benchmarks/processors.py
 
-test-cuda-build: $(CUDA_VENV)/.installed ## Run networks on a fake GPU, by a PyTorch built for CUDA
-	$(CUDA_VENV)/bin/python -m pytest tests/stand_in/test_cuda_build.py -v
-
 format: $(DEV) ## Format the code and mend what the linter can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean: ## Remove the environment and every cache; results stay
-	rm -rf $(VENV) $(CUDA_VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -96,11 +89,4 @@ $(DEV): pyproject.toml constraints.txt | $(BIN)/python
 # What builds the site and opens pages in a browser.
 $(PAGES): $(DEV)
 	$(INSTALL) -e '.[dev,site,browser]'
-	touch $@
-
-# An index of CPU builds alone, where one is configured, is left out.
-$(CUDA_VENV)/.installed: pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(CUDA_VENV)
-	PIP_FIND_LINKS= $(CUDA_VENV)/bin/python -m pip install --quiet '$(CUDA_TORCH)'
-	$(CUDA_VENV)/bin/python -m pip install --quiet -c constraints.txt -e '.[dev]'
 	touch $@

@@ -13,7 +13,6 @@ each_way = pytest.mark.parametrize("way", [nullcontext, without_kernels], ids=["
 
 @contextmanager
 def threads(count):
-    """Compute on this many threads."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:

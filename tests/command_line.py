@@ -44,7 +44,6 @@ def call(
 
 
 def succeed(*words: object, **options: Any) -> CompletedProcess[str]:
-    """Run a command that must leave with status 0."""
     done = call(*words, **options)
     assert done.returncode == 0, done.stderr
     return done

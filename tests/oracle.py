@@ -14,7 +14,6 @@ from pernn.models.network import count_outputs
 
 
 def step_by_step(run, inputs, state=None):
-    """Run a core over one step after the other."""
     outputs = []
     for step in inputs.split(1, dim=1):
         output, state = run(step, state)
@@ -44,7 +43,6 @@ class PlainRNN(nn.Module):
         self.phase = deepcopy(model.phase) if isinstance(model, AutoregressiveRNN) else None
 
     def forward(self, tokens, num_queries=0, *, num_scored=None, scored=None):
-        """Compute every step's outputs, then keep the last `num_scored`."""
         codes = None
         if self.has_codes:
             tokens, codes = tokens[..., 0].long(), tokens[..., 1:]
@@ -78,6 +76,5 @@ def effective_rank(jacobians):
 
 
 def similarity(first, second, kind="similarity"):
-    """Compare given Jacobians pair by pair, by a kind of `KINDS`."""
     norms = [torch.linalg.vector_norm(side, dim=2) for side in (first, second)]
     return KINDS[kind](*(part.numpy() for part in ((first * second).sum(2), *norms)))

@@ -36,13 +36,10 @@ def test_the_script_computes_what_we_do(core, encoding):
     torch.testing.assert_close(loss, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_the_script_learns():
+def test_the_script_learns_one_task():
     update = script_update(build(make_spec("gru", SHAPE), CPU), 32, CPU)
     losses = [float(update()) for _ in range(80)]
     assert sum(losses[-5:]) < 0.99 * sum(losses[:5])
-
-
-def test_the_script_is_for_one_task():
     spec = RunSpec.load({"task": {"kind": "copying_memory", "hold_time": 3}})
     trial = build(spec.override({"core.hidden_size": 4}), CPU)
     with pytest.raises(ConfigError, match="reverses sequences"):

@@ -23,12 +23,14 @@ def test_every_part_of_ours_says_what_it_builds_on(registry, kind):
     assert set(vars(registry.find(kind))["references"]) <= entries().keys()
 
 
-def test_every_entry_is_cited_and_every_source_has_one():
+def test_every_entry_is_cited_and_what_is_no_source_is_said(tmp_path):
     keys = {key for registry, kind in BUILTIN for key in registry.find(kind).references}
     assert keys | {*STATISTICS, "pernn", "morita2024"} == entries().keys()
+    with pytest.raises(ConfigError, match="neither a run's directory"):
+        cite(str(tmp_path))
 
 
-def test_entries_are_bibtex():
+def test_entries_are_bibtex_and_pernn_is_cited_as_its_own_file_says():
     for key, entry in entries().items():
         assert re.match(rf"@\w+\{{{key},\n", entry)
         assert entry.count("{") == entry.count("}")
@@ -36,9 +38,6 @@ def test_entries_are_bibtex():
         assert {"title", "author"} <= {*fields}
         assert len(fields) == len(entry.splitlines()) - 2
         assert not entry.rstrip("\n}").endswith(",")
-
-
-def test_pernn_is_cited_as_its_own_file_says():
     said = (ROOT / "CITATION.cff").read_text()
     assert f"version: {pernn.__version__}\n" in said
     assert f"version = {{{pernn.__version__}}}" in entries()["pernn"]
@@ -46,24 +45,16 @@ def test_pernn_is_cited_as_its_own_file_says():
     assert f'title: "{title[1]}"' in said
 
 
-def test_a_run_has_the_sources_of_its_parts_only(tmp_path):
+def test_a_run_has_the_sources_of_its_parts_and_an_experiment_those_of_all_arms(tmp_path):
     spec = RunSpec().override({"core.kind": "gru", "encoding.kind": "sinusoidal"})
     (tmp_path / "spec.json").write_text(json.dumps(spec.dump()))
     done = succeed("cite", tmp_path)
     found = re.findall(r"^@\w+\{(.*),$", done.stdout, re.MULTILINE)
     assert {*found} == {"pernn", "morita2024", "cho2014", "vaswani2017"}
     assert len(found) == 4
-
-
-def test_an_experiment_has_those_of_all_arms_and_of_its_statistics():
     done = succeed("cite", "language_modelling", "--scale", "paper", "--json")
     content = json.loads(done.stdout)
     assert content["parts"]["wikitext"] == ["merity2017"]
     assert content["parts"]["statistics"] == [*STATISTICS]
     assert content["parts"]["none"] == []
     assert content["entries"]["hochreiter1997"] == entries()["hochreiter1997"]
-
-
-def test_what_is_neither_is_said(tmp_path):
-    with pytest.raises(ConfigError, match="neither a run's directory"):
-        cite(str(tmp_path))

@@ -36,8 +36,6 @@ MARKS = "".join(f"<!-- {n} --><!-- /{n} -->\n\n" for n in ("scorecard", "spent",
 
 
 class Noting:
-    """A runner that notes which trials it was given."""
-
     def __init__(self):
         self.seeds: list[int] = []
 
@@ -57,7 +55,6 @@ def run(root, evidence, *seeds, **more):
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory, one_format):
-    """Two seeds of a miniature, run and published."""
     root = tmp_path_factory.mktemp("ran")
     states: list[str] = []
     hear = {"on_event": lambda event: states.append(event.state)}
@@ -161,7 +158,6 @@ def sweep_of(seeds, name=None):
 
 @pytest.fixture
 def two(ran, tmp_path):
-    """Two sweeps, published."""
     for seeds in ([111, 222], [111]):
         publish(ran / "results", sweep_of(seeds), tmp_path / "evidence")
     return tmp_path / "evidence"
@@ -298,7 +294,7 @@ def test_a_damaged_publication_does_not_count_and_is_said(ran, tmp_path, monkeyp
     assert json.loads(done.stdout)[NAME] == {"finished": 4}
 
 
-def test_trials_are_rows(ran):
+def test_trials_are_rows_and_curves_have_what_differs_between_them(ran):
     frame = pernn.lab.load_results(ran / "results", NAME)
     assert len(frame) == 4
     assert set(frame["encoding.kind"]) == {"none", "sinusoidal"}
@@ -316,9 +312,6 @@ def test_trials_are_rows(ran):
         pernn.lab.load_results(ran / "results", NAME, table="by_updat")
     with pytest.raises(ConfigError, match=f"no sweep 'other' .*there: {NAME}"):
         pernn.lab.load_results(ran / "results", "other")
-
-
-def test_curves_have_what_differs_between_trials(ran):
     frame = pernn.lab.load_curves(ran / "results", NAME)
     runs = load_sweep(ran / "results", NAME).runs
     logs = {run: RunDirectory(ran / "results", run).read_metrics() for run in runs}

@@ -66,10 +66,13 @@ assert not [name for name in sys.modules if name.startswith("pernn.lab")]
 """
 
 
-def test_the_library_needs_no_package_of_the_laboratory():
+def test_the_library_needs_no_package_of_the_laboratory_whose_command_says_what_to_install():
     assert {"pydantic", "typer", "scipy", "matplotlib"} <= set(LAB)
     done = python("-c", BLOCK + USE)
     assert done.returncode == 0, done.stderr
+    done = python("-c", f"{BLOCK}\nfrom pernn.lab.cli import main\nmain()")
+    assert done.returncode == 1
+    assert re.fullmatch(r"pernn: this needs \w+: .*pip install .*\n", done.stderr), done.stderr
 
 
 def test_the_command_needs_posix(monkeypatch, capsys):
@@ -77,12 +80,6 @@ def test_the_command_needs_posix(monkeypatch, capsys):
     with pytest.raises(SystemExit, match="1"):
         main()
     assert capsys.readouterr().err == "pernn: pernn.lab needs Linux or macOS\n"
-
-
-def test_the_command_without_the_laboratory_says_what_to_install():
-    done = python("-c", f"{BLOCK}\nfrom pernn.lab.cli import main\nmain()")
-    assert done.returncode == 1
-    assert re.fullmatch(r"pernn: this needs \w+: .*pip install .*\n", done.stderr), done.stderr
 
 
 def install(source, wheels, site):
@@ -98,7 +95,6 @@ def install(source, wheels, site):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """Return a folder into which pernn is installed from a wheel."""
     pytest.importorskip("pyarrow")
     wheels, folder = tmp_path_factory.mktemp("dist"), tmp_path_factory.mktemp("site")
     assert install(ROOT, wheels, folder).stat().st_size < 16_000_000

@@ -3,7 +3,6 @@
 import importlib
 import importlib.metadata
 import pkgutil
-import sys
 
 import pytest
 
@@ -34,6 +33,8 @@ def test_the_names_are_those_promised():
         value = getattr(pernn if name in EXPECTED else pernn.lab, name)
         assert value.__name__ == name
         assert value.__doc__
+    with pytest.raises(AttributeError, match="module 'pernn' has no attribute 'annotations'"):
+        pernn.annotations  # noqa: B018
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -84,33 +85,6 @@ def test_what_is_light_loads_nothing_heavy(code, heavy):
     assert not heavy & {*done.stdout.split()}
 
 
-def test_only_what_is_imported_as_itself_is_public(tmp_path, monkeypatch):
-    texts = {"now": "ONE, other = 1, 1", "later": "TWO, hidden = 2, 2"}
-    texts["__init__"] = """
-from typing import TYPE_CHECKING
-from pernn.lazy import exports
-from .now import ONE as ONE, other
-if TYPE_CHECKING:
-    from .later import TWO as TWO, hidden
-    from pernn.errors import PernnError as PernnError
-__getattr__ = exports(__name__, "__version__")
-__version__ = "1"
-"""
-    (tmp_path / "lazily").mkdir()
-    for name, text in texts.items():
-        (tmp_path / "lazily" / f"{name}.py").write_text(text)
-    monkeypatch.syspath_prepend(tmp_path)
-    package = importlib.import_module("lazily")
-    assert package.__all__ == ["ONE", "PernnError", "TWO", "__version__"]
-    assert "lazily.later" not in sys.modules
-    assert (package.ONE, package.TWO, package.PernnError) == (1, 2, PernnError)
-    assert vars(package)["TWO"] == 2  # kept
-    with pytest.raises(AttributeError, match=r"module 'lazily' has no attribute 'hidden'"):
-        package.hidden  # noqa: B018
-    for name in ("lazily", "lazily.now", "lazily.later"):
-        monkeypatch.delitem(sys.modules, name)
-
-
 @pytest.mark.parametrize(
     ("missing", "said"),
     [("pydantic", install_command("lab")), ("fcntl", "pernn.lab needs Linux or macOS")],
@@ -123,13 +97,10 @@ def test_what_the_laboratory_needs_is_said(missing, said):
     assert last.endswith(f": {said}")
 
 
-def test_every_error_is_a_pernn_error_and_in_the_drawn_tree():
+def test_every_error_is_a_pernn_error_in_the_drawn_tree_with_a_bounded_message():
     for error in [value for value in vars(errors).values() if isinstance(value, type)]:
         assert issubclass(error, errors.PernnError)
         assert error.__doc__
         assert error.__name__ in errors.__doc__
     assert issubclass(errors.ConfigError, ValueError)
-
-
-def test_a_message_is_bounded_whatever_it_quotes():
     assert str(PernnError("a" * (MAX_MESSAGE + 5))) == "a" * MAX_MESSAGE + " … (5 characters more)"

@@ -48,22 +48,19 @@ if not list_publications(EVIDENCE):
 pytest.importorskip("pyarrow")
 
 
-def test_a_sweeps_trials_are_loaded_whichever_file_they_lie_in():
+def test_it_is_small_and_has_a_trial_of_each_kind_whichever_file_it_lies_in():
     name = "tuned_vocabulary_size-small-77d93bcd"
     of_file = describe_publication(EVIDENCE / f"{name}.parquet").runs
     frame = pernn.lab.load_results(EVIDENCE, name)
     assert len(frame) == json.loads((PAGES / name / "claims.json").read_text())["num_finished"]
     assert len(frame) > len(of_file)
     assert frame["sweeps"].str.contains(name).all()
-
-
-def test_it_is_small():
     assert sum(path.stat().st_size for path in list_publications(EVIDENCE)) < MAX_BYTES
+    assert [where for where in KINDS if not cheapest(where)] == []
 
 
 @pytest.fixture
 def without_study(monkeypatch):
-    """Leave out the page of all, which is not committed."""
     monkeypatch.setattr("pernn.lab.evidence.write_study", lambda *words: 0)
 
 
@@ -215,7 +212,6 @@ def trials():
 
 @functools.cache
 def settings_of_trials():
-    """Published trials, with every setting by its path."""
     return [(one, flatten(RunSpec.load(one.spec).dump())) for one in trials().values()]
 
 
@@ -230,7 +226,6 @@ def versions(environment):
 
 
 def siblings(one):
-    """The other seeds of a published trial's condition."""
     spec = {**one.spec, "seed": None}
     found = (other for other in trials().values() if other.run != one.run)
     return [other for other in found if {**other.spec, "seed": None} == spec]
@@ -258,10 +253,6 @@ KINDS = [
     *({"analysis.kind": kind} for kind in ("anatomy", "descent")),
 ]
 """Every core that experiments ran, and what the experiments between accounts brought."""
-
-
-def test_a_trial_of_each_kind_is_published():
-    assert [where for where in KINDS if not cheapest(where)] == []
 
 
 @pytest.mark.slow

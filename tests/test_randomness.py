@@ -35,27 +35,21 @@ def test_different_addresses_share_no_word(one, other, field):
     assert shared == (8 if one == other else 0)
 
 
-def test_steps_do_not_overlap_however_many_words_are_taken():
-    stream = RandomStream(1, "task", Split.TRAIN)
-    taken = np.concatenate([stream.words(step, 4096) for step in range(16)])
-    assert np.unique(taken).size == taken.size
-
-
 @pytest.mark.parametrize("seed", [-1, MAX_SEED + 1])
 def test_a_seed_out_of_range_is_refused(seed):
     with pytest.raises(ConfigError, match="seed must lie in"):
         RandomStream(seed, "task", Split.TRAIN)
 
 
-def test_seed_words_fit_torch_and_differ():
+def test_seeds_and_uniform_numbers_span_what_they_should():
+    extremes = np.array([0, 2**11 - 1, 2**11, 2**64 - 1], dtype=np.uint64)
+    assert uniform(extremes).tolist() == [0.0, 0.0, 2.0**-53, 1 - 2.0**-53]
     seeds = [RandomStream(seed, "task", Split.WEIGHTS).seed_word() for seed in range(100)]
     assert len(set(seeds)) == 100
     assert all(0 <= seed <= MAX_SEED for seed in seeds)
-
-
-def test_uniform_spans_the_half_open_unit_interval():
-    extremes = np.array([0, 2**11 - 1, 2**11, 2**64 - 1], dtype=np.uint64)
-    assert uniform(extremes).tolist() == [0.0, 0.0, 2.0**-53, 1 - 2.0**-53]
+    stream = RandomStream(1, "task", Split.TRAIN)
+    taken = np.concatenate([stream.words(step, 4096) for step in range(16)])
+    assert np.unique(taken).size == taken.size
 
 
 @given(st.lists(st.integers(0, 2**64 - 1), min_size=1), st.integers(1, 2**31))

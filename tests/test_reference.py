@@ -63,16 +63,13 @@ def test_a_wrapped_layer_gives_no_other_number_of_outputs(num_outputs):
         core(draw(2, 5, 3), num_outputs=num_outputs)
 
 
-def test_its_jacobian_is_autograds():
+def test_its_jacobian_is_autograds_and_its_weights_are_those_of_the_generator():
     core = Adapted(build(num_layers=1))
     inputs = draw(2, 5, 3)
     found = jacobian(core, core.project(inputs), source=2, target=5)
     assert found.shape == (2, 8, 2 * 2 * 8)
     assert found.isfinite().all()
     assert found.abs().max() > 0
-
-
-def test_weights_are_those_of_the_generator():
     one, same, other = build(), build(), build(seed=2)
     equal = [torch.equal(a, b) for a, b in zip(one.parameters(), same.parameters(), strict=True)]
     assert all(equal)

@@ -101,7 +101,6 @@ def claim_of():
 
 @pytest.fixture
 def copy(ran, tmp_path):
-    """A copy of what ran, and what changes the environments of its runs."""
     root, name = ran
     shutil.copytree(root, tmp_path / "copy")
 

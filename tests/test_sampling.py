@@ -42,16 +42,13 @@ def test_the_text_is_that_of_the_likeliest_tokens(run):
     assert sample(run, words, num_tokens=9, temperature=0) == pieces.decode(expected)
 
 
-def test_the_verb_repeats_by_its_seed(run):
+def test_the_verb_repeats_by_its_seed_and_begins_where_a_beginning_is_known(run):
     def text(seed):
         done = succeed("sample", run, "--prompt", "a", "--tokens", 30, "--seed", seed, "--json")
         return json.loads(done.stdout)["text"]
 
     assert text(1) == text(1) == sample(run, "a", num_tokens=30, seed=1)
     assert text(1) != text(2)
-
-
-def test_only_what_knows_a_beginning_begins_by_itself(run):
     done = call("sample", run, "--tokens", 5)
     if RunSpec.read(run / "spec.json").task.rules == "as-written":
         assert done.returncode == 0, done.stderr

@@ -27,7 +27,7 @@ def trial(root, seed):
     return run.fingerprint
 
 
-def test_curves_are_thinned_evenly_with_both_ends(tmp_path):
+def test_curves_are_thinned_evenly_with_both_ends_however_long_the_log(tmp_path, monkeypatch):
     found = gather(tmp_path, [trial(tmp_path, seed) for seed in (1, 2)])
     assert len(lines_of(found)) == 2 * 220
     frame = beside(lines_of(found, 10), settings_of(found))
@@ -36,9 +36,6 @@ def test_curves_are_thinned_evenly_with_both_ends(tmp_path):
     assert (own["update"].min(), own["update"].max()) == (10, 2000)
     assert own["loss"].tolist() == [float(f"{1 / update:.6g}") for update in own["update"]]
     assert own["core.hidden_size"].tolist() == [8] * 10
-
-
-def test_a_long_log_gives_the_lines_of_a_short_one(tmp_path, monkeypatch):
     found = gather(tmp_path, [trial(tmp_path, 1)])
     short = [lines_of(found), lines_of(found, 10)]
     monkeypatch.setattr("pernn.lab.trials.CHUNK", 7)

@@ -11,7 +11,7 @@ NAMES = {
     ray_cluster: ("ray_cluster",),
     damage: ("damaged_files", "damaged_results", "confounded", "foreign_versions", "full_disk",
              "read_only"),
-    hostile: ("hostile_names", "hostile_specs", "links", "pickles", "foreign_parts"),
+    hostile: ("hostile_names", "hostile_specs", "links", "pickles"),
     fuzz: ("fuzz",),
 }  # fmt: skip
 SCENARIOS: dict[str, Callable[..., Counts]] = {

@@ -11,7 +11,6 @@ from oracle import autograd_jacobian, effective_rank, plain_core, similarity
 from pernn.analysis import compare_jacobians, jacobian, linearise
 from pernn.analysis.jacobians import AutogradJacobian, choose_form, divide_work, even_blocks
 from pernn.cores import GRU, LRU, LSTM, S4D, Elman, GatedDelta, MinGRU, MinLSTM
-from pernn.errors import ConfigError
 
 CORES = (Elman, GRU, LSTM, S4D, MinGRU, MinLSTM, LRU, GatedDelta)
 VECTORS = draw(3, 9, 3)
@@ -171,23 +170,6 @@ def test_a_subclass_is_not_trusted_to_compute_the_same(generator):
     close(jacobian(core, gates, 2, 6), 2 * jacobian(plain, gates, 2, 6))
 
 
-@pytest.mark.parametrize(("source", "target"), [(0, 3), (3, 3), (4, 3), (1, 10), (1000, 1)])
-def test_steps_that_are_not_there_are_refused(source, target, generator):
-    core, gates = make(LSTM, generator)
-    with pytest.raises(ConfigError, match="the source before the target"):
-        jacobian(core, gates, source, target)
-    with pytest.raises(ConfigError, match="the source before the target"):
-        compare_jacobians(core, gates, gates, source, target)
-    with pytest.raises(ConfigError, match="at least one sequence"):
-        jacobian(core, gates[:0], 1, 2)
-
-
-def test_inference_mode_is_refused_where_autograd_would_find_nothing(generator):
-    core, gates = make(MinGRU, generator)
-    with torch.inference_mode(), pytest.raises(ConfigError, match=r"use torch\.no_grad"):
-        jacobian(core, gates, 1, 3)
-
-
 def test_work_is_divided_below_the_budget():
     for budget in (10, 100, 5_000, 60_000):
         sequences, rows = divide_work(100, 10, 50, 64, budget)
@@ -240,16 +222,11 @@ class Decay(nn.Module):
         return torch.stack(outputs, dim=1), state
 
 
-def test_gradients_that_vanish_where_float64_cannot_help_are_refused(generator):
-    gates = torch.randn(1, 40, 2, generator=generator)
-    assert jacobian(Decay(), gates, 1, 20)[0, 0, 0].item() == pytest.approx(1e-19, rel=1e-4)
-    with pytest.raises(ConfigError, match="vanish in float32, and Decay does not run in float64"):
-        jacobian(Decay(), gates, 1, 40)
-
-
-def test_the_rank_of_what_is_no_number_is_none(generator):
+def test_small_gradients_of_any_module_are_found_and_no_number_has_no_rank(generator):
     core, _ = make(Elman, generator)
     gates = core.project(torch.randn(2, 6, 3, generator=generator, dtype=torch.float64))
     gates[0, 3] = torch.nan
     found = compare_jacobians(core, gates, gates.flip(0), 1, 6)
     assert np.isnan(found.first_rank).tolist() == [True, False]
+    gates = torch.randn(1, 40, 2, generator=generator)
+    assert jacobian(Decay(), gates, 1, 20)[0, 0, 0].item() == pytest.approx(1e-19, rel=1e-4)

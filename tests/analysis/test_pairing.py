@@ -5,18 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pernn.analysis import Pairs
-from pernn.errors import ConfigError
 from pernn.lab.pairing import dual_frequency_pairs
 from pernn.lab.tasks import (
-    AutoregressiveConfig,
     CopyingMemoryConfig,
     DelayedAdditionConfig,
     DualFrequencyConfig,
-    PredecessorQueryConfig,
     ReverseOrderingConfig,
-    SortingConfig,
-    VariableLengthConfig,
 )
 
 TASK = DualFrequencyConfig(vocab_size=64, length=10).build()
@@ -43,13 +37,19 @@ def test_shared_up_to_the_target_and_of_the_classes_of_their_condition(source):
     )
 
 
-def test_every_id_of_a_class_is_equally_likely():
+def test_every_id_of_a_class_is_equally_likely_and_alike_ids_have_one_condition():
     pairs = dual_frequency_pairs(TASK, 1, num_per_condition=4000, source=2)
     rows = pairs.condition == 2  # Rare among Frequent
     for ids, low in ((pairs.first[rows, 1], 32), (pairs.second[rows, 5], 0)):
         counts = np.bincount(ids - low, minlength=32)
         assert counts.size == 32
         assert ((counts - 125) ** 2 / 125).sum() < 70  # χ² of 31: beyond with p < 1e-4
+    pairs = dual_frequency_pairs(
+        ReverseOrderingConfig(vocab_size=7).build(), 1, num_per_condition=9
+    )
+    assert pairs.conditions == (("all", "all"),)
+    assert len(pairs) == 9
+    assert set(pairs.first[:, 1:].flatten()) == set(range(7))
 
 
 @given(few=st.integers(1, 5), more=st.integers(0, 9), source=st.integers(1, 10))
@@ -97,39 +97,3 @@ def test_the_target_is_the_step_that_answers(task, source, target):
     changed[:, source - 1] = (changed[:, source - 1] + 1) % task.vocab_size
     assert (task.batch(changed).targets[:, step] != answers[:, step]).all()
     assert not (np.delete(task.batch(changed).targets != answers, step, axis=1)).any()
-
-
-def test_alike_ids_have_one_condition():
-    pairs = dual_frequency_pairs(
-        ReverseOrderingConfig(vocab_size=7).build(), 1, num_per_condition=9
-    )
-    assert pairs.conditions == (("all", "all"),)
-    assert len(pairs) == 9
-    assert set(pairs.first[:, 1:].flatten()) == set(range(7))
-
-
-@pytest.mark.parametrize(
-    ("config", "source", "message"),
-    [
-        (VariableLengthConfig(), 1, "one length"),
-        (AutoregressiveConfig(), 1, "without feedback"),
-        (SortingConfig(), 1, "does not depend on the other tokens"),
-        (PredecessorQueryConfig(), 1, "does not depend on the other tokens"),
-        (ReverseOrderingConfig(length=8), 9, "1 … 8"),
-        (ReverseOrderingConfig(length=8), 0, "1 … 8"),
-        (DelayedAdditionConfig(length=4), 5, "1 … 4"),
-    ],
-)
-def test_what_has_no_such_pairs_is_refused(config, source, message):
-    with pytest.raises(ConfigError, match=message):
-        dual_frequency_pairs(config.build(), 1, source=source)
-
-
-def test_pairs_of_ones_own_are_checked():
-    ids = np.arange(8).reshape(2, 4)
-    fields = {"num_queries": 4, "conditions": (("all", "all"),), "condition": np.zeros(2, np.int64)}
-    Pairs(first=ids, second=ids, source=1, target=8, **fields)
-    with pytest.raises(ConfigError, match="before the target"):
-        Pairs(first=ids, second=ids, source=1, target=9, **fields)
-    with pytest.raises(ConfigError, match="share their first 1"):
-        Pairs(first=ids, second=ids + 1, source=1, target=8, **fields)

@@ -52,7 +52,6 @@ def imported(path):
 
 
 def room_in(parts):
-    """Return the package that a dotted name leads into."""
     return ".".join(parts[: 3 if parts[1] == "lab" else 2])
 
 
@@ -105,13 +104,10 @@ def test_no_package_has_files_in_a_circle(package):
     TopologicalSorter(graph).prepare()
 
 
-def test_no_file_or_folder_is_a_drawer():
+def test_no_file_is_a_drawer_and_annotations_are_live():
     for path in (*FILES, *TESTS):
         parts = {part.removesuffix(".py") for part in path.relative_to(ROOT).parts}
         assert not BANNED & parts, path
-
-
-def test_annotations_are_live():
     # Postponed annotations weaken the shape checks; beartype cannot see `Self` outside a class.
     for path in FILES:
         assert "from __future__ import annotations" not in path.read_text(), path
@@ -119,26 +115,22 @@ def test_annotations_are_live():
 
 
 @pytest.mark.parametrize("package", sorted(SOURCE.glob("**/__init__.py")), **name)
-def test_no_public_name_is_also_a_file_of_its_package(package):
+def test_a_public_name_is_declared_once_and_no_file_of_its_package(package):
     # Importing the file would put the module where the name was promised.
     files = {path.stem for path in package.parent.glob("*.py")}
     parts = package.parent.relative_to(SOURCE.parent).parts
     public = getattr(import_module(".".join(parts)), "__all__", ())
     assert public or package.parent.name == "cli"
     assert not files & set(public)
-
-
-@pytest.mark.parametrize("path", [p for p in FILES if p.name == "__init__.py"], **name)
-def test_a_public_name_is_declared_once(path):
     # As an import as itself; `pernn.lazy.exports` makes `__all__` and the lazy table of it.
-    imports = nodes_of(path, ast.ImportFrom)
+    imports = nodes_of(package, ast.ImportFrom)
     names = [alias.asname for node in imports for alias in node.names if alias.asname]
     assert len(names) == len(set(names))
-    strings = {node.value for node in nodes_of(path, ast.Constant)}
+    strings = {node.value for node in nodes_of(package, ast.Constant)}
     assert not strings & set(names)
 
 
-def test_there_are_no_more_dependencies_than_agreed():
+def test_dependencies_are_those_agreed_and_torch_is_pinned_without_a_build():
     needed = {requirement.split(">")[0] for requirement in PROJECT["project"]["dependencies"]}
     assert needed == {"torch", "numpy", "jaxtyping"}
     lab = PROJECT["project"]["optional-dependencies"]["lab"]
@@ -146,9 +138,6 @@ def test_there_are_no_more_dependencies_than_agreed():
         "pydantic", "typer", "rich", "safetensors", "rapidfuzz", "scipy", "matplotlib", "jinja2",
         "pandas",
     }  # fmt: skip
-
-
-def test_the_tested_torch_is_pinned_without_a_build():
     pins = (ROOT / "constraints.txt").read_text().splitlines()
     assert "torch==2.13.0" in pins
     assert not [pin for pin in pins if "+" in pin or "@" in pin or "file:" in pin]

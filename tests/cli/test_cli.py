@@ -32,7 +32,7 @@ def write(spec, folder):
     (folder / "trial.json").write_text(json.dumps(spec.dump()))
 
 
-def test_a_second_run_does_nothing_and_says_so(finished):
+def test_a_second_run_does_nothing_and_json_is_all_that_scripts_read(finished):
     assert (sweep(finished) / "index.html").exists()
     before = {path: path.stat().st_mtime_ns for path in (finished / "runs").rglob("*")}
     again = tiny_run(finished)
@@ -40,9 +40,6 @@ def test_a_second_run_does_nothing_and_says_so(finished):
     assert "All 5 trials" in again.stdout
     assert "nothing to do" in again.stdout
     assert {path: path.stat().st_mtime_ns for path in (finished / "runs").rglob("*")} == before
-
-
-def test_json_is_all_that_scripts_read(finished):
     summary = json.loads(tiny_run(finished, "--json").stdout)
     assert (summary["num_trials"], summary["num_finished"]) == (5, 5)
     assert {verdict["verdict"] for verdict in summary["verdicts"]} == {"not run"}
@@ -122,16 +119,6 @@ def test_neither_help_nor_a_second_run_loads_torch(finished):
     assert "nothing to do" in done.stdout
 
 
-def test_show_tells_grid_cost_claims_and_command():
-    shown = json.loads(pernn("show", "vocabulary_size", "-s", "paper", "--json").stdout)
-    assert shown["num_trials"] == 560
-    assert len(shown["specs"]) == 560
-    assert shown["command"].startswith("pernn run vocabulary_size --scale paper")
-    text = pernn("show", "vocabulary_size").stdout
-    assert "32 trials" in text
-    assert "vanilla_degrades_gru" in text
-
-
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_has_help_with_an_example(verb):
     done = succeed(verb, "--help", columns=80)
@@ -144,7 +131,7 @@ def test_every_verb_has_help_with_an_example(verb):
     assert f"pernn {verb}" in done.stdout.replace("Usage: python -m", "")
 
 
-def test_help_of_eighty_columns_cuts_nothing_and_wraps_once():
+def test_help_of_eighty_columns_cuts_nothing_and_show_tells_grid_cost_claims_and_command():
     text = pernn("run", "--help", columns=80).stdout
     for whole in (
         "'task.vocab_size=[16,64]'",
@@ -153,6 +140,13 @@ def test_help_of_eighty_columns_cuts_nothing_and_wraps_once():
     ):
         assert whole in text
     assert "the others go on\n  from their last checkpoint and end in the same bits." in text
+    shown = json.loads(pernn("show", "vocabulary_size", "-s", "paper", "--json").stdout)
+    assert shown["num_trials"] == 560
+    assert len(shown["specs"]) == 560
+    assert shown["command"].startswith("pernn run vocabulary_size --scale paper")
+    text = pernn("show", "vocabulary_size").stdout
+    assert "32 trials" in text
+    assert "vanilla_degrades_gru" in text
 
 
 def blocked(tmp_path):
@@ -176,6 +170,8 @@ def blocked(tmp_path):
         (["train", "{trial}", "--device", "cuda:99"], 3, "no device 'cuda:99' here"),
         (["train", "{trial}", "-r", "{blocked}"], 4, "Not a directory"),
         (["run", "vocabulary_size", "-r", "{blocked}"], 4, "Not a directory"),
+        (["export", "{sweep}", "-r", "{done}", "-o", "{blocked}/a.csv"], 4, "Not a directory"),
+        (["publish", "{sweep}", "-r", "{done}", "--to", "{blocked}"], 4, "Not a directory"),
         (["status", "nothing", "-r", "{here}"], 2, "no sweep 'nothing'"),
         (["report", "--claims", "../../etc", "-r", "{here}"], 2, "not a sweep's name"),
         (["export", "x", "-o", "records.xls", "-r", "{here}"], 2, "no sweep 'x'"),
@@ -186,6 +182,11 @@ def blocked(tmp_path):
         (["train", "{trial}", "--threads", "9999"], 2, "--oversubscribe"),
         (["pause", "x", "-r", "{here}"], 2, "no sweep 'x'"),
         (["compare", "core.kind=gru", "x", "-r", "{here}"], 2, "expected two conditions such as"),
+        (
+            ["compare", "seed=1", "seed=2", "-r", "{here}"],
+            2,
+            "no finished trials to select from in",
+        ),
         (["report", "x", "--all"], 2, "--all"),
         (["report"], 2, "--all"),
         (["analyze", "."], 2, "is not a run directory"),
@@ -201,9 +202,10 @@ def blocked(tmp_path):
         (["show", "sortin"], 2, "no experiment"),
     ],
 )
-def test_bad_input_gets_one_clear_line(tmp_path, words, status, said):
+def test_bad_input_gets_one_clear_line(finished, tmp_path, words, status, said):
     write(TRIAL, tmp_path)
     places = {"trial": tmp_path / "trial.json", "blocked": blocked(tmp_path), "here": tmp_path}
+    places |= {"done": finished, "sweep": sweep(finished).name}
     done = pernn(*(word.format(**places) for word in words), cwd=tmp_path)
     assert (done.returncode, "Traceback" in done.stderr) == (status, False), done.stderr
     assert said in done.stderr
@@ -269,7 +271,7 @@ def test_a_signal_while_a_verb_is_loaded_is_an_interruption(tmp_path, module, nu
     assert "Traceback" not in done.stderr
 
 
-def test_doctor_says_what_to_install(monkeypatch, capsys):
+def test_doctor_finds_what_is_here_and_says_what_to_install(monkeypatch, capsys):
     monkeypatch.setattr(look, "describe_versions", dict.fromkeys)
     monkeypatch.setenv("COLUMNS", "200")
     assert look.doctor() == 3
@@ -277,9 +279,6 @@ def test_doctor_says_what_to_install(monkeypatch, capsys):
     said = ["pip install torch", *map(install_command, ("parquet", "ray"))]
     assert [one for one in said if one not in shown] == []
     assert "hypothesis" not in shown
-
-
-def test_doctor_finds_what_is_here():
     found = {one["what"]: one for one in json.loads(succeed("doctor", "--json").stdout)}
     assert found["package torch"]["present"]
 

@@ -90,7 +90,7 @@ def test_a_reading_verb_imports_no_part_that_data_name(folder, words):
     assert not needed or "if it is yours, set PERNN_PARTS=evilmod" in done.stderr
 
 
-@pytest.mark.parametrize("words", [*READING[:2], READING[3], READING[4]], ids=" ".join)
+@pytest.mark.parametrize("words", READING, ids=" ".join)
 def test_nor_one_that_a_run_was_begun_with(begun, words):
     done = read(begun, words)
     assert (SAID in done.stderr) == (words in (READING[3], READING[4])), done.stderr

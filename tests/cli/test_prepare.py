@@ -32,14 +32,6 @@ def test_text_is_prepared_once(tmp_path):
     assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == made
 
 
-def test_what_is_missing_is_said(tmp_path):
-    done = prepare(tmp_path)
-    assert done.returncode == 3
-    assert "Salesforce/wikitext" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize("words", [("run", "language_modelling", *LITTLE), ("train", "trial.json")])
 def test_a_run_without_the_package_is_refused_before_anything_is_announced(tmp_path, words):
     """Ten trials failed one by one, after all of them had been measured."""

@@ -98,7 +98,7 @@ def test_status_says_why(results):
     assert sorted(head.replace("┃", " ").split()) == sorted(["Sweep", "Trials", *states])
 
 
-def test_trials_of_one_label_are_told_apart():
+def test_trials_of_one_label_are_told_apart_and_long_tables_are_lines(tmp_path):
     one = spec(1)
     specs = {"a": one, "b": one.override({"core.hidden_size": 16}), "c": spec(2)}
     label = one.label
@@ -108,9 +108,6 @@ def test_trials_of_one_label_are_told_apart():
         "b": f"{label} {widths.format(16)}",
         "c": spec(2).label,
     }
-
-
-def test_long_tables_are_lines(tmp_path):
     runs = [f"{number:016x}" for number in range(300)]
     (tmp_path / "runs").mkdir()
     save_sweep(tmp_path, Sweep("long-demo", "long", "demo", {}, runs))
@@ -175,7 +172,7 @@ def test_watching_in_a_pipe_prints_snapshots(results, more):
         assert json.loads(lines[0])["study-demo"]["finished"] == 3
 
 
-def test_curves_and_the_page_of_all(results, tmp_path):
+def test_curves_the_page_of_all_and_no_address(results, tmp_path):
     done = pernn(results, "export", "study-demo", "--curves", "-o", tmp_path / "curves.csv")
     assert done.returncode == 0, done.stderr
     assert "rows of 3 of" in done.stdout
@@ -187,6 +184,12 @@ def test_curves_and_the_page_of_all(results, tmp_path):
     assert done.stderr.count("left out: sweep") == 2
     assert done.stdout.strip() == str(page)
     assert '<table id="scorecard" class="claims">' in page.read_text()
+    address = "ftp://me:secret@host/b.csv"
+    refused = call("export", "study-demo", "-o", address, "-r", results, cwd=tmp_path)
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert "not an address" in refused.stderr
+    assert "secret" not in refused.stderr
+    assert not list(tmp_path.iterdir())
 
 
 def test_trials_of_no_sweep_are_listed_reported_and_exported(tmp_path, one_format):
@@ -249,20 +252,3 @@ def test_a_misspelt_sweep_is_looked_for_among_those_published(tmp_path, words):
     told = call(*words, cwd=tmp_path, PERNN_EVIDENCE="").stderr
     assert f"no sweep 'sorting-smal' in {tmp_path / 'results'}" in told
     assert f"looked for in {tmp_path / 'evidence'} (there: 0 published sweeps)" in told
-
-
-def test_a_comparison_of_nothing_says_where_it_looked(tmp_path):
-    words = ["compare", "encoding.kind=sinusoidal", "encoding.kind=nonee"]
-    done = call(*words, cwd=tmp_path)
-    assert done.returncode == 2
-    assert f"no finished trials to select from in {tmp_path / 'results'}" in done.stderr
-    assert "by --sweep" in done.stderr
-
-
-def test_export_takes_no_address(results, tmp_path):
-    address = "ftp://me:secret@host/b.csv"
-    refused = call("export", "study-demo", "-o", address, "-r", results, cwd=tmp_path)
-    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
-    assert "not an address" in refused.stderr
-    assert "secret" not in refused.stderr
-    assert not list(tmp_path.iterdir())

@@ -74,10 +74,6 @@ def test_vectors_are_shown_by_their_first_components():
         assert expected == [".", ".", ".", *reversed(words)]
 
 
-def test_a_name_that_both_have_is_the_experiments_without_a_sample():
-    assert "trials" in show("sorting").stdout
-
-
 def test_a_corpus_is_shown_by_its_paragraphs():
     corpus = '{"kind":"grammar","num_paragraphs":301,"num_held_out":40,"num_words":400}'
     sizes = ("--set=vocab_size=320", "--set=length=6", f"--set=corpus={corpus}")
@@ -88,7 +84,7 @@ def test_a_corpus_is_shown_by_its_paragraphs():
         assert (shown[0] == "BOS") is bool(first)
 
 
-def test_json_has_the_same_for_scripts():
+def test_json_has_the_same_for_scripts_and_a_name_of_both_is_the_experiments():
     words = ("copying_memory", "--sample", 1, "--set", "hold_time=2", "--json")
     shown = json.loads(show(*words).stdout)
     assert shown["task"]["hold_time"] == 2
@@ -97,3 +93,4 @@ def test_json_has_the_same_for_scripts():
     (sample,) = shown["samples"]
     assert sample["input"][10:] == ["HOLD"] * 2 + ["EMIT"] * 10
     assert sample["target"] == [None] * 12 + sample["input"][:10]
+    assert "trials" in show("sorting").stdout

@@ -61,6 +61,11 @@ def measured(monkeypatch):
     return found
 
 
+@pytest.fixture
+def plan():
+    return plan_sweep("vocabulary_size", "demo", OVERRIDES)
+
+
 ASKED = pytest.raises(KeyboardInterrupt)
 
 
@@ -68,8 +73,7 @@ def counted(root, runs):
     return sum(is_done(root, run) for run in runs)
 
 
-def test_a_failed_trial_is_run_again_from_its_last_checkpoint(tmp_path):
-    plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
+def test_a_failed_trial_is_run_again_from_its_last_checkpoint(tmp_path, plan):
     begun, died, *_ = (RunDirectory(tmp_path, run) for run in plan.sweep.runs)
     execute(plan.specs[begun.fingerprint], tmp_path, device="cpu", on_update=lambda update: False)
     begun.note("failed", update=1, reason="no space left")
@@ -82,8 +86,7 @@ def test_a_failed_trial_is_run_again_from_its_last_checkpoint(tmp_path):
     assert events[-2:] == [("resumed", 1), ("finished", 2)]
 
 
-def test_only_a_report_of_all_trials_that_cannot_have_changed_is_kept(tmp_path):
-    plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
+def test_only_a_report_of_all_trials_that_cannot_have_changed_is_kept(tmp_path, plan):
     assert carry_out(plan, tmp_path, Launch(device="cpu"), as_json=True) == 0
     report = sweep_directory(tmp_path, plan.sweep.name) / "claims.json"
     report.write_text('{"num_finished": 5}')
@@ -97,8 +100,7 @@ def test_only_a_report_of_all_trials_that_cannot_have_changed_is_kept(tmp_path):
 @pytest.mark.parametrize(
     ("tty", "expected"), [(False, pytest.raises(ConfigError, match="say --yes")), (True, ASKED)]
 )
-def test_more_than_a_day_is_asked_for(tmp_path, measured, monkeypatch, tty, expected):
-    plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
+def test_more_than_a_day_is_asked_for(tmp_path, measured, monkeypatch, tty, expected, plan):
     measured["seconds"] = [1e5]
     monkeypatch.setattr("sys.stdin.isatty", lambda: tty, raising=False)
     monkeypatch.setattr("typer.confirm", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
@@ -110,8 +112,7 @@ def test_more_than_a_day_is_asked_for(tmp_path, measured, monkeypatch, tty, expe
     assert carry_out(plan, tmp_path, Launch(device="cpu", yes=True), as_json=True) == 0
 
 
-def test_limits_leave_early_and_a_pause_is_heard_and_withdrawn(tmp_path, capsys, monkeypatch):
-    plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
+def test_limits_leave_early_and_a_pause_is_heard_and_withdrawn(tmp_path, capsys, monkeypatch, plan):
     launch = Launch(device="cpu", max_trials=2)
     assert carry_out(plan, tmp_path, launch, as_json=True) == LEFT_EARLY
     said = capsys.readouterr().err
@@ -134,8 +135,7 @@ def test_limits_leave_early_and_a_pause_is_heard_and_withdrawn(tmp_path, capsys,
     assert counted(tmp_path, plan.sweep.runs) == 4
 
 
-def test_a_pause_while_updates_are_timed_is_heard(tmp_path, capsys, monkeypatch):
-    plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
+def test_a_pause_while_updates_are_timed_is_heard(tmp_path, capsys, monkeypatch, plan):
     save_sweep(tmp_path, plan.sweep)
 
     def ask_for_a_pause(*_):
@@ -147,8 +147,7 @@ def test_a_pause_while_updates_are_timed_is_heard(tmp_path, capsys, monkeypatch)
     assert counted(tmp_path, plan.sweep.runs) == 0
 
 
-def test_what_cannot_fit_is_refused_before_it_begins(tmp_path, measured):
-    plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
+def test_what_cannot_fit_is_refused_before_it_begins(tmp_path, measured, plan):
     measured["checkpoint"] = 10**15
     with pytest.raises(MachineError, match=r"are free: [\d.]+ PB too little.*--force"):
         carry_out(plan, tmp_path, Launch(device="cpu"), as_json=True)
@@ -188,7 +187,6 @@ TUNED = OVERRIDES | {"~training.learning_rate": "0.01:0.04:3"}
 
 
 def measured_at(root, specs, best):
-    """Results that are the better, the nearer their rates are to the best one."""
     for spec in specs:
         one = random.Random()
         one.random = lambda rate=spec.training.learning_rate: 0.9 - abs(math.log(rate / best)) / 10
@@ -220,19 +218,17 @@ def test_a_tuned_sweep_keeps_what_it_finished_when_published_trials_are_out_of_s
     assert other.fingerprint() not in runs
 
 
-def test_work_that_is_left_comes_before_a_failure_in_the_exit_status(tmp_path, monkeypatch):
+def test_work_that_is_left_comes_before_a_failure_in_the_exit_status(tmp_path, monkeypatch, plan):
     class Stopped(InThisProcess):
         def run(self, specs, root, on_event):
             on_event(TrialEvent("failed", specs[0].fingerprint(), message="lost"))
             self.limits.reason = "a pause was asked for"
 
     monkeypatch.setattr(options, "LocalRunner", Stopped)
-    plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
     assert carry_out(plan, tmp_path, Launch(device="cpu"), as_json=True) == LEFT_EARLY
 
 
-def test_a_runner_may_be_used_again_after_a_limit(tmp_path):
-    plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
+def test_a_runner_may_be_used_again_after_a_limit(tmp_path, plan):
     runner = InThisProcess(device="cpu", limits=Limits(trials=2))
     watch = {"watch": lambda specs: nullcontext(lambda event: None), "evidence": None}
     found = [sweeps.run_sweep(plan, tmp_path, runner, **watch).stopped for _ in range(3)]
@@ -241,19 +237,28 @@ def test_a_runner_may_be_used_again_after_a_limit(tmp_path):
     assert not runner.limits.paused()
 
 
-def test_times_are_read():
+def test_options_are_read_and_given_to_their_runner_alone():
     texts = ("90s", "55m", "1.5h", "3h50m", "1h30m15s", "11:30:00", "0:00:05")
     assert [*map(read_duration, texts)] == [90, 3300, 5400, 13800, 5415, 41400, 5]
     for text in ("", "55", "-5m", "0s", "1:60:00", "nan", "1e5s", "5 m", "٣m", "5m3h"):
         with pytest.raises(ConfigError, match="a time is invalid"):
             read_duration(text)
+    assert make("inline") == InlineRunner(threads=2, limits=LIMITS)
+    assert make("ray") == RayRunner(threads=2, limits=LIMITS)
+    assert make("ray", address="host:1", jobs=9, gpus_per_trial=0.25) == RayRunner(
+        "host:1", 9, "auto", 2, gpus_per_trial=0.25, limits=LIMITS
+    )
+    for name, runners in RUNNERS_OF.items():
+        for runner in {"local", "inline", "ray"} - {*runners}:
+            option = f"--{name.replace('_', '-')}"
+            with pytest.raises(ConfigError, match=f"^{option} applies only to --runner"):
+                Launch(runner=runner, **{name: VALUES.get(name, 0)}).make_runner()
 
 
 def test_what_cannot_be_meant_or_is_lacking_is_refused_before_anything_is_announced(
-    tmp_path, monkeypatch, capsys
+    tmp_path, monkeypatch, capsys, plan
 ):
     monkeypatch.setattr("pernn.lab.runners.ray.find_spec", lambda name: None)
-    plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
     wrong = Launch(device="cpu", address="auto")
     lacking = {
         Launch(device="cuda:99"): "no device 'cuda:99'",
@@ -283,19 +288,3 @@ def make(runner, **given):
 
 LIMITS, HERE = Limits(), ("local", "inline")
 VALUES = {"force": True, "oversubscribe": True, "address": "auto", "gpus_per_trial": 0.0}
-
-
-def test_each_runner_gets_what_was_given():
-    assert make("inline") == InlineRunner(threads=2, limits=LIMITS)
-    assert make("ray") == RayRunner(threads=2, limits=LIMITS)
-    assert make("ray", address="host:1", jobs=9, gpus_per_trial=0.25) == RayRunner(
-        "host:1", 9, "auto", 2, gpus_per_trial=0.25, limits=LIMITS
-    )
-
-
-def test_an_option_of_another_runner_is_refused():
-    for name, runners in RUNNERS_OF.items():
-        for runner in {"local", "inline", "ray"} - {*runners}:
-            option = f"--{name.replace('_', '-')}"
-            with pytest.raises(ConfigError, match=f"^{option} applies only to --runner"):
-                Launch(runner=runner, **{name: VALUES.get(name, 0)}).make_runner()

@@ -21,26 +21,7 @@ def damaged(finished, tmp_path_factory):
     return place
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["export", "{sweep}", "-o", "{place}/records.csv", "-r", "{results}"],
-        ["publish", "{sweep}", "--to", "{place}", "-r", "{results}"],
-        ["run", "vocabulary_size", "-r", "{place}"],
-    ],
-)
-def test_a_place_that_cannot_be_written_is_said_in_one_line(finished, tmp_path, words):
-    (tmp_path / "file").touch()
-    place, names = tmp_path / "file" / "below", {"results": finished, "sweep": sweep(finished).name}
-    done = pernn(*(word.format(place=place, **names) for word in words), cwd=tmp_path)
-    assert done.returncode == 4, done.stderr
-    assert done.stderr.startswith(f"pernn: {place}")
-    assert "Not a directory" in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert done.stdout == ""
-
-
-def test_a_trial_that_is_left_out_is_named(damaged, tmp_path):
+def test_a_trial_that_is_left_out_and_a_folder_in_a_files_place_are_named(damaged, tmp_path):
     results = damaged / "results"
     run, name = min((results / "runs").iterdir()).name, sweep(results).name
     label = rf"pernn: reverse_ordering lstm sinusoidal K=4 L=5 seed \d+ \({run}\)"
@@ -48,6 +29,9 @@ def test_a_trial_that_is_left_out_is_named(damaged, tmp_path):
     assert re.match(f"{label} of {name} left out: ", done.stderr)
     done = pernn("prune", name, "-r", results, "--dry-run")
     assert re.match(f"{label} left alone: ", done.stderr)
+    done = pernn("report", "--all", "--out", "evidence", cwd=damaged)
+    assert done.returncode == 4
+    assert "Is a directory" in done.stderr
 
 
 def test_the_page_of_all_makes_its_folder(damaged, tmp_path):
@@ -61,9 +45,3 @@ def test_the_page_of_all_makes_its_folder(damaged, tmp_path):
     text = (tmp_path / "results" / "study.html").read_text()
     for words in ("Scorecard", 'id="sweep-0"', "Learning curves", "trials ran on", "pernn run"):
         assert words in text
-
-
-def test_a_folder_in_the_place_of_a_file_is_refused(damaged):
-    done = pernn("report", "--all", "--out", "evidence", cwd=damaged)
-    assert done.returncode == 4
-    assert "Is a directory" in done.stderr

@@ -25,11 +25,6 @@ each_bias = pytest.mark.parametrize(
 )
 
 
-def test_these_have_no_twin():
-    others = {"s4d", "min_gru", "min_lstm", "lru", "gated_delta"}
-    assert set(KINDS) - set(GATED) == others
-
-
 def build(kind, layers=1, seed=1, hidden=HIDDEN, **options):
     few = {"state_size": hidden + 2} if kind == "s4d" else {}
     config = CORES.validate({"kind": kind, "hidden_size": hidden, "num_layers": layers, **few})
@@ -192,7 +187,7 @@ def test_project_is_additive_over_column_parts(kind, bias):
 
 
 @each_kind
-def test_vectors_and_numbers_of_outputs_that_do_not_fit_are_refused(kind):
+def test_vectors_sizes_and_numbers_of_outputs_that_do_not_fit_are_refused(kind):
     core, inputs = build(kind, hidden=16), draw(BATCH, TIME, INPUT)
     for width in (INPUT - 1, INPUT + 1):
         with pytest.raises(ConfigError, match=f"takes vectors of 3, got {width}"):
@@ -203,6 +198,9 @@ def test_vectors_and_numbers_of_outputs_that_do_not_fit_are_refused(kind):
         for count in (-1, 0, TIME + 1, 3 * TIME):
             with pytest.raises(ConfigError, match="num_outputs must lie in 1 … 6 steps"):
                 call(inputs, num_outputs=count)
+    for sizes in ((0, 4, 1), (3, 0, 1), (3, 4, 0)):
+        with pytest.raises(ConfigError, match="must be at least 1, got 0"):
+            type(core)(*sizes)
 
 
 # PyTorch's own, of rules that it makes on first use, and of those that it lacks.
@@ -265,32 +263,31 @@ def test_without_gradients_the_outputs_are_the_same(kind, mode):
 
 
 @each_kind
-def test_inputs_and_state_are_left_as_they_were(kind):
+def test_inputs_and_state_are_left_as_they_were_and_a_narrower_state_is_widened(kind):
     core, inputs = build(kind, 2), draw(BATCH, TIME, INPUT)
     gates, state = core.project(inputs).detach(), initial(core)
     kept = [gates.clone(), *(part.detach().clone() for part in parts_of(state))]
     core.recur(gates, state)[0].sum().backward()
     torch.testing.assert_close([gates, *parts_of(state)], kept, rtol=0, atol=0)
+    core, inputs = build(kind, 2).float(), draw(BATCH, TIME, INPUT).float()
+    _, final = core(inputs)
+    narrow = map_state(final, lambda part: part.bfloat16())
+    wide = map_state(narrow, lambda part: part.float())
+    for run in (core, lambda values, state: core.recur(core.project(values), state)):
+        torch.testing.assert_close(run(inputs, narrow), run(inputs, wide), rtol=0, atol=0)
 
 
 @each_gated
-def test_a_second_derivative_is_refused_not_wrong(kind):
+def test_second_and_batched_gradients_are_refused_not_wrong(kind):
     core, inputs = build(kind), draw(BATCH, TIME, INPUT).requires_grad_()
     outputs, _ = core.recur(core.project(inputs))
     with pytest.raises(ConfigError, match=r"no second derivative .* use core\.to_torch\(\)"):
         torch.autograd.grad(outputs.sum(), inputs, create_graph=True)
-
-
-@each_gated
-def test_batched_gradients_are_refused_or_right(kind):
-    core, inputs = build(kind), draw(BATCH, TIME, INPUT).requires_grad_()
-    outputs, _ = core.recur(core.project(inputs))
     arriving = torch.stack([torch.ones_like(outputs), outputs.detach()])
     with pytest.raises(ConfigError, match=r"one gradient at a time .* use core\.to_torch\(\)"):
         torch.autograd.grad(outputs, inputs, arriving, is_grads_batched=True)
     twin = core.to_torch()
     (found,) = torch.autograd.grad(twin(inputs)[0], inputs, arriving, is_grads_batched=True)
-    outputs, _ = core.recur(core.project(inputs))
     for one, expected in zip(arriving, found, strict=True):
         close(torch.autograd.grad(outputs, inputs, one, retain_graph=True)[0], expected)
 
@@ -330,16 +327,6 @@ def test_pytorchs_module_costs_its_generator_nothing(kind):
     assert next(module.parameters()).dtype == torch.float64
 
 
-@each_kind
-def test_a_narrower_state_as_from_autocast_is_widened(kind):
-    core, inputs = build(kind, 2).float(), draw(BATCH, TIME, INPUT).float()
-    _, final = core(inputs)
-    narrow = map_state(final, lambda part: part.bfloat16())
-    wide = map_state(narrow, lambda part: part.float())
-    for run in (core, lambda values, state: core.recur(core.project(values), state)):
-        torch.testing.assert_close(run(inputs, narrow), run(inputs, wide), rtol=0, atol=0)
-
-
 @each_gated
 def test_autocast_gives_the_types_that_pytorchs_layers_give(kind):
     core, inputs = build(kind, 2).float(), draw(BATCH, TIME, INPUT).float()
@@ -356,13 +343,6 @@ def test_autocast_gives_the_types_that_pytorchs_layers_give(kind):
         found.append([outputs, *parts_of(final)])
     torch.testing.assert_close(*found)
     assert kind == "gru" or outputs.dtype == torch.bfloat16
-
-
-@each_kind
-@pytest.mark.parametrize("sizes", [(0, 4, 1), (3, 0, 1), (3, 4, 0)])
-def test_sizes_below_one_are_refused(kind, sizes):
-    with pytest.raises(ConfigError, match="must be at least 1, got 0"):
-        type(build(kind))(*sizes)
 
 
 @each_kind

@@ -118,17 +118,13 @@ def test_gradients_are_those_of_the_step_form(kind, num_steps):
 
 
 @each_kind
-def test_a_state_is_taken_in_the_type_of_the_weights(kind):
+def test_a_second_derivative_is_right_and_a_state_is_taken_in_the_type_of_the_weights(kind):
+    core, inputs = build(kind), draw(1, 4, INPUT).requires_grad_()
+    assert torch.autograd.gradgradcheck(lambda vectors: core(vectors)[0], inputs)
     core, inputs = build(kind, 2, torch.float32), draw(BATCH, 4, INPUT, dtype=torch.float32)
     state = core(inputs)[1]
     for found, expected in zip(core(inputs, state.double()), core(inputs, state), strict=True):
         assert torch.equal(found, expected)
-
-
-@each_kind
-def test_a_second_derivative_is_right(kind):
-    core, inputs = build(kind), draw(1, 4, INPUT).requires_grad_()
-    assert torch.autograd.gradgradcheck(lambda vectors: core(vectors)[0], inputs)
 
 
 @torch.no_grad()
@@ -145,7 +141,7 @@ def test_large_inputs_neither_overflow_nor_lose_their_gradient(kind, size):
     assert all(parameter.grad.isfinite().all() for parameter in core.parameters())
 
 
-def test_an_lru_begins_in_the_unit_disc_with_inputs_of_unit_gain():
+def test_weights_begin_as_the_papers_draw_them():
     layer = LRU(4, 512, generator=torch.Generator().manual_seed(1)).layers[0]
     radius, phase = torch.exp(-layer.log_decay.exp()), layer.log_phase.exp()
     assert radius.max() < 1
@@ -154,9 +150,6 @@ def test_an_lru_begins_in_the_unit_disc_with_inputs_of_unit_gain():
     assert 0 < phase.min() < 0.1
     assert 2 * math.pi - 0.1 < phase.max() < 2 * math.pi + 1e-6
     torch.testing.assert_close(layer.log_scale.exp(), (1 - radius.square()).sqrt())
-
-
-def test_the_gated_delta_rule_begins_with_slow_decays():
     layer = GatedDelta(4, 512, num_heads=256).layers[0]
     rates, steps = layer.log_decay.exp(), F.softplus(layer.enter.bias[-512:-256])
     assert 1 <= rates.min() < 1.5

@@ -9,7 +9,6 @@ from torch.nn import functional as F
 from drawn import draw
 from pairs import pairwise
 from pernn.cores import S4D, Projected
-from pernn.cores.s4d import TOEPLITZ_STEPS
 
 METHODS = ["toeplitz", "fft", "recurrence"]
 INPUT, HIDDEN, BATCH = 3, 4, 2
@@ -39,7 +38,6 @@ def close(found, expected, tolerance=1e-10):
 
 
 def defining_sum(layer, inputs):
-    """The layer's output by the kernel's formula, step by step."""
     delta = layer.log_step.exp().unsqueeze(1)
     a = -layer.log_decay.exp() + 1j * layer.frequency
     c = layer.readout[..., 0] + 1j * layer.readout[..., 1]
@@ -97,18 +95,6 @@ def test_long_memory_in_float32_is_close_to_float64(method):
     exact, exact_final = core.double()(inputs)
     close(outputs.double(), exact, 1e-5)
     close(final.double(), exact_final, 1e-5)
-
-
-@each_method
-def test_no_sequence_gives_no_output(method):
-    outputs, final = build(method)(draw(0, 5, INPUT))
-    assert outputs.shape == (0, 5, HIDDEN)
-    assert final.shape == (1, 0, HIDDEN, 4, 2)
-
-
-def test_auto_takes_the_method_by_length():
-    taken = [build()._choose(steps) for steps in (1, 2, TOEPLITZ_STEPS, TOEPLITZ_STEPS + 1)]
-    assert taken == ["recurrence", "toeplitz", "toeplitz", "fft"]
 
 
 @each_method

@@ -21,7 +21,6 @@ def paragraphs(lines):
 
 
 def text_of(corpus, split, index):
-    """What the ids of a paragraph stand for."""
     return corpus.pieces.decode(corpus.ids(split, index).astype(np.int64))
 
 
@@ -32,14 +31,12 @@ def shared_root(tmp_path_factory):
 
 @pytest.fixture
 def root(tmp_path, monkeypatch):
-    """An empty data folder."""
     monkeypatch.setenv("PERNN_DATA", str(tmp_path))
     return tmp_path
 
 
 @pytest.fixture
 def corpus(shared_root, monkeypatch):
-    """The small corpus, prepared once."""
     monkeypatch.setenv("PERNN_DATA", str(shared_root))
     return prepare(SMALL)
 

@@ -27,13 +27,20 @@ def rows(batch):
     return [tuple(row[row != UNSCORED].tolist()) for row in batch.targets]
 
 
-def test_it_is_a_task(corpus):
+def test_it_is_a_task_whose_spec_says_nothing_about_this_machine(corpus, monkeypatch):
     task = TASKS.find("language_modelling").load(SMALL.dump()).build()
     assert isinstance(task, Task)
     assert isinstance(task.stream(0), BatchStream)
     assert (task.num_steps, task.num_scored, task.num_queries) == (48, 48, 0)
     assert task.extra_rows == ("BOS",)
     assert task.stream(0).digest == corpus.digest
+    fingerprints = set()
+    for folder in ("/nowhere", "/elsewhere"):
+        monkeypatch.setenv("PERNN_DATA", folder)
+        fingerprints.add(LanguageModellingConfig().fingerprint())
+    assert len(fingerprints) == 1
+    assert "/" not in str(LanguageModellingConfig().dump())
+    assert LanguageModellingConfig.load(SMALL.dump()) == SMALL
 
 
 def test_inputs_are_the_targets_one_step_late(task):
@@ -49,7 +56,7 @@ def test_inputs_are_the_targets_one_step_late(task):
         assert ((batch.targets[scored] >= 0) & (batch.targets[scored] < 320)).all()
 
 
-def test_as_run_the_first_piece_is_shown_and_not_asked_for(as_run):
+def test_as_run_the_first_and_unknown_pieces_are_not_asked_for(as_run, monkeypatch):
     assert (as_run.num_steps, as_run.num_scored, as_run.extra_rows) == (47, 47, ())
     corpus = as_run.corpus
     for index in range(corpus.num_paragraphs("test")):
@@ -61,9 +68,6 @@ def test_as_run_the_first_piece_is_shown_and_not_asked_for(as_run):
     assert filled.tokens.shape == filled.targets.shape
     assert ((filled.tokens >= 0) & (filled.tokens < 320)).all()
     assert as_run.name.endswith("corpus=grammar rules=as-run")
-
-
-def test_as_run_an_unknown_piece_is_none_that_counts(as_run, monkeypatch):
     rows = {0: [7, 0, 9, 8], 1: [0, 6]}
     monkeypatch.setattr(
         type(as_run.corpus), "ids", lambda self, split, index, length: np.array(rows[index])
@@ -86,13 +90,7 @@ def test_the_preset_fills_in_the_rules_that_are_left_open():
     }
 
 
-def test_long_paragraphs_are_cut(task, corpus):
-    index = int(np.argmax(corpus.lengths("train")))
-    (row,) = rows(task.batch("train", np.array([index])))
-    assert row == tuple(corpus.ids("train", index).tolist()[:48])
-
-
-def test_a_batch_is_a_function_of_its_step(task):
+def test_a_batch_is_a_function_of_its_step_and_may_belong_to_two_epochs(task):
     forward = [task.stream(7).train(step, 64) for step in range(12)]
     stream = task.stream(7)
     for step in [11, 0, 5, 9, 5, 1]:
@@ -100,6 +98,9 @@ def test_a_batch_is_a_function_of_its_step(task):
         assert np.array_equal(batch.tokens, forward[step].tokens)
         assert np.array_equal(batch.targets, forward[step].targets)
     assert not np.array_equal(task.stream(8).train(0, 64).tokens[:, :9], forward[0].tokens[:, :9])
+    stream = task.stream(1)
+    single = [rows(stream.train(step, 1))[0] for step in range(290, 310)]
+    assert rows(stream.train(29, 10)) + rows(stream.train(30, 10)) == single
 
 
 @pytest.mark.parametrize("batch_size", [7, 43, 301, 700])
@@ -114,17 +115,14 @@ def test_every_epoch_shows_each_paragraph_once(task, corpus, batch_size):
     assert shown[:301] != shown[301:602]
 
 
-def test_a_batch_may_belong_to_two_epochs(task):
-    stream = task.stream(1)
-    single = [rows(stream.train(step, 1))[0] for step in range(290, 310)]
-    assert rows(stream.train(29, 10)) + rows(stream.train(30, 10)) == single
-
-
-def test_all_test_paragraphs_come_by_length(task, corpus):
+def test_all_test_paragraphs_come_by_length_and_long_ones_are_cut(task, corpus):
     shown = rows(task.stream(0).test())
     assert [len(row) for row in shown] == sorted(len(row) for row in shown)
     assert sorted(shown) == sorted(rows(task.batch("test", np.arange(40))))
     assert not set(shown) & set(rows(task.batch("train", np.arange(301))))
+    index = int(np.argmax(corpus.lengths("train")))
+    (row,) = rows(task.batch("train", np.array([index])))
+    assert row == tuple(corpus.ids("train", index).tolist()[:48])
 
 
 def test_perplexity_is_that_of_the_mean_over_tokens(task):
@@ -143,16 +141,6 @@ def test_perplexity_is_that_of_the_mean_over_tokens(task):
     ):  # fmt: skip
         part = losses[:, start - 1 : end - 1][scored[:, start - 1 : end - 1]]
         assert (value, number) == (pytest.approx(np.exp(part.mean())), part.size)
-
-
-def test_the_spec_says_nothing_about_this_machine(monkeypatch):
-    fingerprints = set()
-    for folder in ("/nowhere", "/elsewhere"):
-        monkeypatch.setenv("PERNN_DATA", folder)
-        fingerprints.add(LanguageModellingConfig().fingerprint())
-    assert len(fingerprints) == 1
-    assert "/" not in str(LanguageModellingConfig().dump())
-    assert LanguageModellingConfig.load(SMALL.dump()) == SMALL
 
 
 def test_parameters_of_other_tasks_are_refused():

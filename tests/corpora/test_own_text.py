@@ -85,11 +85,16 @@ def test_characters_are_tokens_and_come_back(book, rules):
     assert np.issubdtype(batch.tokens.dtype, np.integer)
 
 
-def test_pieces_are_learnt_from_the_training_part(book):
+def test_pieces_are_learnt_from_the_training_part_and_a_misspelt_text_is_told(book):
     keep_text(book, "book")
     corpus = prepare(LanguageModellingConfig(vocab_size=300, corpus="book", rules="as-written"))
     assert corpus.vocab_size == 300
     assert text_of(corpus, "test", 0) in split_paragraphs(TEXT)
+    keep_text(book, "book")
+    with pytest.raises(ConfigError, match=r"no text 'bok' in .*\(known: book, ") as caught:
+        RunSpec().override({"task.kind": "language_modelling", "task.corpus": "bok"})
+    assert "did you mean 'book'?" in str(caught.value)
+    assert "pernn prepare FILE --name bok" in str(caught.value)
 
 
 def test_a_text_that_changed_or_is_gone_is_said(book):
@@ -125,14 +130,6 @@ def test_a_part_without_a_token_to_predict_is_refused(book):
     keep_text(book, "book", share=0.001)
     with pytest.raises(ConfigError, match="no paragraph of the test part has a token to predict"):
         prepare(LanguageModellingConfig(vocab_size=300, corpus="book", rules="as-run"))
-
-
-def test_a_misspelt_text_is_told_what_is_there_and_what_to_type(book):
-    keep_text(book, "book")
-    with pytest.raises(ConfigError, match=r"no text 'bok' in .*\(known: book, ") as caught:
-        RunSpec().override({"task.kind": "language_modelling", "task.corpus": "bok"})
-    assert "did you mean 'book'?" in str(caught.value)
-    assert "pernn prepare FILE --name bok" in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -69,27 +69,30 @@ def test_any_text_comes_back(pieces, text):
     assert pieces.decode(ids.astype(np.int64)) == text
 
 
-def test_long_paragraphs_are_trained_on_too():
-    # Longer than the 4,192 bytes at which SentencePiece by default drops a sentence.
-    model = Pieces(train_pieces([*TRAIN_TEXT, " qqqq" * 2000], 320))
-    assert len(model.encode([" qqqq"])[0]) <= 2
-
-
-def test_paragraphs_come_back_exactly(corpus):
+def test_paragraphs_come_back_exactly_and_long_ones_are_trained_on(corpus):
     for split in SPLITS:
         expected = list(paragraphs(SMALL.corpus.build().lines(split)))
         found = [text_of(corpus, split, index) for index in range(corpus.num_paragraphs(split))]
         assert found == expected
         assert corpus.lengths(split).min() > 0
     assert max(corpus.lengths("train")) > SMALL.length
+    # Longer than the 4,192 bytes at which SentencePiece by default drops a sentence.
+    model = Pieces(train_pieces([*TRAIN_TEXT, " qqqq" * 2000], 320))
+    assert len(model.encode([" qqqq"])[0]) <= 2
 
 
-def test_the_same_text_gives_the_same_bytes(corpus, root):
+def test_the_same_text_gives_the_same_bytes_and_other_parameters_another_folder(corpus, root):
     again = prepare(SMALL)
     assert again.folder != corpus.folder
     assert contents(again.folder) == contents(corpus.folder)
     assert (again.folder / MANIFEST).read_bytes() == (corpus.folder / MANIFEST).read_bytes()
     assert again.digest == corpus.digest
+    folders = {
+        folder_of(SMALL.override(changes))
+        for changes in ({}, {"vocab_size": 321}, {"corpus.seed": 1}, {"rules": "as-run"})
+    }
+    assert len(folders) == 4
+    assert {folder.parent for folder in folders} == {root / "prepared"}
 
 
 def test_as_run_the_pieces_are_sentencepieces_own(as_run, corpus):
@@ -136,34 +139,19 @@ def test_parquet_and_raw_text_give_equal_corpora(root):
     assert set(raw.manifest["sources"]) == {f"wiki.{split}.raw" for split in SPLITS}
 
 
-def test_missing_files_are_named_and_how_to_get_them(root):
+def test_missing_files_and_packages_are_named_and_how_to_get_them(root, monkeypatch):
     with pytest.raises(MachineError) as caught:
         prepare(LanguageModellingConfig())
     message = str(caught.value)
     for word in ("wiki.train.raw", "train-*.parquet", "Salesforce/wikitext", "CC BY-SA"):
         assert word in message
+    assert not [*root.iterdir()]
+    monkeypatch.setitem(sys.modules, "sentencepiece", None)
+    with pytest.raises(MachineError, match=r"pip install .*\[language\]'"):
+        prepare(SMALL)
 
 
-def test_a_parquet_file_of_something_else_is_refused(root):
-    write(LITTLE, raw_folder("little"))
-    (raw_folder("little") / "wiki.test.raw").unlink()
-    parquet.write_table(pa.table({"x": [1]}), raw_folder("little") / "test-0.parquet")
-    with pytest.raises(CorruptError, match="column 'text'"):
-        prepare(little())
-
-
-def test_articles_are_counted(root):
-    write(LITTLE, raw_folder("little"))
-    write(LITTLE, raw_folder("wikitext-103"))
-    with pytest.raises(ConfigError, match=r"expected num_articles \(28475, 60, 60\), found \("):
-        prepare(LanguageModellingConfig(vocab_size=320))
-    with pytest.raises(ConfigError, match=r"expected num_articles \(1, 2, 3\)"):
-        prepare(little(num_articles=(1, 2, 3)))
-    found = tuple(prepare(little()).manifest["num_articles"][split] for split in SPLITS)
-    assert prepare(little(num_articles=found)).num_paragraphs("train") == 120
-
-
-def test_a_digest_is_checked(root):
+def test_articles_are_counted_and_a_digest_is_checked(root):
     write(LITTLE, raw_folder("little"))
     digest = prepare(little()).manifest["text_sha256"]
     stages = []
@@ -172,6 +160,14 @@ def test_a_digest_is_checked(root):
     assert stages == []
     with pytest.raises(ConfigError, match=f"expected digest {'0' * 64}, found {digest}"):
         prepare(little(digest="0" * 64))
+    write(LITTLE, raw_folder("little"))
+    write(LITTLE, raw_folder("wikitext-103"))
+    with pytest.raises(ConfigError, match=r"expected num_articles \(28475, 60, 60\), found \("):
+        prepare(LanguageModellingConfig(vocab_size=320))
+    with pytest.raises(ConfigError, match=r"expected num_articles \(1, 2, 3\)"):
+        prepare(little(num_articles=(1, 2, 3)))
+    found = tuple(prepare(little()).manifest["num_articles"][split] for split in SPLITS)
+    assert prepare(little(num_articles=found)).num_paragraphs("train") == 120
 
 
 def test_other_raw_text_is_not_taken_for_what_was_prepared(root):
@@ -187,17 +183,15 @@ def test_other_raw_text_is_not_taken_for_what_was_prepared(root):
     assert prepare(little()).folder == folder  # which is all that is needed
 
 
-def test_a_failed_preparation_leaves_nothing(root):
+def test_what_fails_leaves_nothing(root):
     write(LITTLE, raw_folder("little"))
     with pytest.raises(ConfigError, match=r"vocab_size 100000 does not fit .*too high"):
         prepare(little().override({"vocab_size": 100_000}))
     assert [path.suffix for path in (root / "prepared").iterdir()] == [".lock"]
-
-
-def test_a_missing_sentencepiece_is_named(root, monkeypatch):
-    monkeypatch.setitem(sys.modules, "sentencepiece", None)
-    with pytest.raises(MachineError, match=r"pip install .*\[language\]'"):
-        prepare(SMALL)
+    (raw_folder("little") / "wiki.test.raw").unlink()
+    parquet.write_table(pa.table({"x": [1]}), raw_folder("little") / "test-0.parquet")
+    with pytest.raises(CorruptError, match="column 'text'"):
+        prepare(little())
 
 
 @pytest.fixture
@@ -227,15 +221,6 @@ def test_a_newer_format_is_refused(copied):
     (copied / MANIFEST).write_text(json.dumps(seal({**manifest, "format": 2})))
     with pytest.raises(VersionError, match="newer pernn"):
         EncodedCorpus(copied)
-
-
-def test_other_parameters_have_another_folder(root):
-    folders = {
-        folder_of(SMALL.override(changes))
-        for changes in ({}, {"vocab_size": 321}, {"corpus.seed": 1}, {"rules": "as-run"})
-    }
-    assert len(folders) == 4
-    assert {folder.parent for folder in folders} == {root / "prepared"}
 
 
 PROGRAM = """

@@ -84,15 +84,12 @@ def test_without_the_package_a_task_says_how_to_get_it(monkeypatch, tmp_path):
         task.check_data()
 
 
-def test_tenths_have_as_many_tokens_frequent_ids_first():
+def test_tenths_have_as_many_tokens_each_and_their_losses_are_averaged():
     counts = np.array([5, 40, 0, 5, 10, 30, 10])
     # Ids 1, 5, 4, 6, 0, 3, 2: their middles are 20, 55, 75, 85, 92.5, 97.5 and 100 of 100.
     assert frequency_tenths(counts).tolist() == [9, 2, 9, 9, 7, 5, 8]
     alike = frequency_tenths(np.full(1_000, 7))
     assert np.bincount(alike).tolist() == [100] * 10
     assert frequency_tenths(np.zeros(3, dtype=np.int64)).tolist() == [0, 0, 0]
-
-
-def test_losses_are_averaged_by_tenth():
     table = by_frequency(np.array([1.0, 2.0, 6.0, 3.0]), np.array([0, 9, 9, 4]))
     assert table == {"tenth": [1, 5, 10], "loss": [1.0, 3.0, 4.0], "num_tokens": [1, 1, 2]}

@@ -67,7 +67,7 @@ def test_what_is_kept_of_a_text(lines, levels, as_written, as_run):
         assert [line.text for line in found if line.is_kept(rules)] == kept
 
 
-def test_the_grammar_writes_the_form_of_wikitext():
+def test_the_grammar_writes_the_form_of_wikitext_and_no_paragraph_twice():
     lines = list(LITTLE.lines("train"))
     assert all(line == " " or (line[0] == line[-1] == " ") for line in lines)
     levels = {line.level for line in read_lines(lines)}
@@ -78,9 +78,9 @@ def test_the_grammar_writes_the_form_of_wikitext():
     body = list(paragraphs(lines))
     assert len(body) == 200
     assert any(heading_level(line) for line in body)
-
-
-def test_the_grammar_writes_paragraphs_longer_than_any_network_is_shown():
+    parts = [set(paragraphs(LITTLE.lines(split))) for split in SPLITS]
+    assert [len(part) for part in parts] == [200, 60, 60]
+    assert len(set.union(*parts)) == 320
     long = max(paragraphs(Grammar(num_paragraphs=400, num_words=64).lines("train")), key=len)
     assert len(long.split()) > 1024
 
@@ -96,19 +96,10 @@ def test_the_grammar_is_a_function_of_its_parameters():
     assert sha256(text.encode()).hexdigest()[:16] == "f9bb4c749554d0a5"
 
 
-def test_no_two_parts_of_the_grammar_share_a_paragraph():
-    parts = [set(paragraphs(LITTLE.lines(split))) for split in SPLITS]
-    assert [len(part) for part in parts] == [200, 60, 60]
-    assert len(set.union(*parts)) == 320
-
-
-def test_raw_files_are_split_at_line_feeds_only(tmp_path):
+def test_raw_files_are_utf8_split_at_line_feeds_only(tmp_path):
     text = " a\u2028b\x85c\x0bd \n \n e\r \n"
     (tmp_path / "wiki.test.raw").write_bytes(text.encode())
     assert list(Wikitext(tmp_path).lines("test")) == [" a\u2028b\x85c\x0bd ", " ", " e\r "]
-
-
-def test_what_is_not_utf8_is_refused(tmp_path):
     (tmp_path / "wiki.test.raw").write_bytes(b" caf\xe9 \n")
     with pytest.raises(CorruptError, match="not UTF-8"):
         list(Wikitext(tmp_path).lines("test"))

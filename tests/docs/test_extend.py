@@ -288,7 +288,7 @@ def test_a_file_in_the_current_directory_is_named_by_its_place(tmp_path):
     assert set(environment["parts"]) == {"core"}
 
 
-def test_the_task_is_shown_by_its_place(tmp_path):
+def test_the_task_is_shown_by_its_place_and_the_page_claims_no_kind_that_is_built_in(tmp_path):
     (tmp_path / "copying.py").write_text(recipe("task")[0], encoding="utf-8")
     words = ("show", "copying:CopyConfig", "--sample", "3", "--set", "length=4")
     done = succeed(*words, cwd=tmp_path)
@@ -299,6 +299,11 @@ def test_the_task_is_shown_by_its_place(tmp_path):
     refused = call("show", "copying:Nothing", cwd=tmp_path)
     assert refused.returncode == 2
     assert "module 'copying' has no attribute 'Nothing'" in refused.stderr
+    project, _ = blocks("toml", PAGE.read_text(encoding="utf-8"))
+    groups = tomllib.loads(project)["project"]["entry-points"]
+    assert set(groups) == {CORES.group, ENCODINGS.group, TASKS.group, "pernn.experiments"}
+    for kinds in (CORES, ENCODINGS, TASKS):
+        assert not set(groups[kinds.group]) & set(kinds.builtin)
 
 
 @pytest.mark.parametrize(
@@ -341,11 +346,3 @@ def test_a_registered_experiment_is_checked(pasted, monkeypatch):
     ):
         with pytest.raises(ConfigError, match=said):
             find(name, found)
-
-
-def test_the_page_claims_no_kind_that_is_built_in():
-    project, _ = blocks("toml", PAGE.read_text(encoding="utf-8"))
-    groups = tomllib.loads(project)["project"]["entry-points"]
-    assert set(groups) == {CORES.group, ENCODINGS.group, TASKS.group, "pernn.experiments"}
-    for kinds in (CORES, ENCODINGS, TASKS):
-        assert not set(groups[kinds.group]) & set(kinds.builtin)

@@ -16,7 +16,6 @@ SHORTER = ("--set", "training.iterations=20", "--seeds", "1", "--jobs", "2")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with the core that the quickstart adds."""
     place = tmp_path_factory.mktemp("reader")
     (place / "mingru.py").write_text(recipe("core")[0], encoding="utf-8")
     return place

@@ -29,22 +29,18 @@ def blocks(language, text):
 
 
 def script(name):
-    """Import a script of the folder of pages."""
     spec = importlib.util.spec_from_file_location(f"docs_{name}", ROOT / "docs" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-def test_the_readme_is_read_in_a_minute_and_starts_with_two_commands():
+def test_the_readme_is_read_in_a_minute_starts_with_two_commands_and_has_marks():
     """Counted raw, as `wc` does: marks, tables and addresses too."""
     first, second, *_ = commands(README)
     assert (first, second) == ("make demo", "make test")
     assert len(README.split()) <= 900
     assert len(README.encode()) <= 8_000
-
-
-def test_its_numbers_are_marks():
     rows = re.findall(r"^\| (?!claim|-).*$", README, flags=re.MULTILINE)
     assert [re.findall(r"<!-- /(\w+) -->", row) for row in rows] == 9 * [["effect", "verdict"]]
 
@@ -119,7 +115,7 @@ GONE = {"bench", "query", "ui"}
 
 
 # Of all pages in one test: to begin a test for each takes longer than to read them.
-def test_make_targets_verbs_and_time_limits_exist():
+def test_pages_name_what_exists_and_begin_no_line_with_a_number():
     for page in PAGES:
         for verb in re.findall(r"`pernn ([a-z]+)", TEXTS[page]):
             assert verb in VERBS or (verb in GONE and page.parent.name == "decisions"), page
@@ -134,20 +130,24 @@ def test_make_targets_verbs_and_time_limits_exist():
                 assert words[1] in VERBS, (page, line)
                 if "--scale" in words and words[2] == "vocabulary_size":
                     assert words[words.index("--scale") + 1] in find_experiment(words[2]).scales
-
-
-def test_no_line_begins_with_a_mark_of_a_number():
-    """There Markdown takes the whole line for HTML: no links in it, and in the article no text."""
     mark = re.compile(r"^ *<!-- (?:effect|seen|verdict) .*", re.MULTILINE)
     assert [page for page in PAGES if mark.search(TEXTS[page])] == []
+    for page in PAGES:
+        text = re.sub(r"^```.*?^```$", "", TEXTS[page], flags=re.DOTALL | re.MULTILINE)
+        for target in re.findall(r"\]\(([^)\s]+)\)", text):
+            if not re.match(r"[a-z]+:|#", target):
+                assert (page.parent / target.partition("#")[0]).exists(), (page, target)
 
 
-def test_the_exit_statuses_and_options_of_the_page_are_the_programs():
+def test_no_interval_is_printed_by_hand_and_exit_statuses_are_the_programs():
     rows = re.findall(r"^\| (\d+) \| (.*) \|$", COMMANDS, flags=re.MULTILINE)
     assert {int(status): meaning for status, meaning in rows} == EXIT_STATUSES
     assert "--install-completion" in call("--help").stdout
     said = call("run", "--help").stdout
     assert [option for option in ("--set", "--json", "--results") if option not in said] == []
+    assert INTERVAL.search("it falls by −0.020 nats [−0.036, −0.003] at first")
+    for page in (*FINDINGS, *EXPERIMENTS):
+        assert not INTERVAL.search(FILLED.sub("", TEXTS[page])), page
 
 
 def test_the_architectures_table_has_the_contracts_rows():
@@ -161,14 +161,6 @@ def test_the_architectures_table_has_the_contracts_rows():
             listed.setdefault(int(row), []).append(package)
         layers = [sorted(row.split(" | ")) for row in contract["layers"]]
         assert [sorted(listed[row]) for row in sorted(listed)] == layers
-
-
-def test_relative_links_lead_somewhere():
-    for page in PAGES:
-        text = re.sub(r"^```.*?^```$", "", TEXTS[page], flags=re.DOTALL | re.MULTILINE)
-        for target in re.findall(r"\]\(([^)\s]+)\)", text):
-            if not re.match(r"[a-z]+:|#", target):
-                assert (page.parent / target.partition("#")[0]).exists(), (page, target)
 
 
 def test_every_decision_has_a_number_of_its_own_and_four_parts():
@@ -192,22 +184,13 @@ FILLED = re.compile(r"<!-- (\w+) \S+ -->.*?<!-- /\1 -->", re.DOTALL)
 INTERVAL = re.compile(r"[−+-]?\d+(?:\.\d+)?(?:\s+nats)?\s+\[[−+-]?\d+(?:\.\d+)?,\s+[−+-]?\d")
 
 
-def test_no_interval_is_printed_by_hand():
-    assert INTERVAL.search("it falls by −0.020 nats [−0.036, −0.003] at first")
-    for page in (*FINDINGS, *EXPERIMENTS):
-        assert not INTERVAL.search(FILLED.sub("", TEXTS[page])), page
-
-
-def test_fences_are_paired_and_python_between_them_parses():
+def test_pages_of_experiments_parse_and_have_the_findings_of_each_sweep():
     for page in EXPERIMENTS:
         fences = re.findall(r"^```(\w*)$", TEXTS[page], re.MULTILINE)
         assert all(fences[::2]), page
         assert not any(fences[1::2]), page
         for block in blocks("python", TEXTS[page]):
             ast.parse(block)
-
-
-def test_every_published_sweep_has_its_findings_on_its_page():
     for claims in (ROOT / "docs/evidence").glob("*/claims.json"):
         sweep = claims.parent.name
         page = ROOT / f"docs/reproduce/{sweep.partition('-')[0]}.md"

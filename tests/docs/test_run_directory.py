@@ -65,7 +65,6 @@ def results(tmp_path_factory):
 
 
 def general(name):
-    """A path with the page's placeholders."""
     name = re.sub(r"update-\d{9}", "update-<n>", name)
     name = re.sub(r"lease-\d{6}", "lease-<term>", name)
     name = re.sub(r"runs/[0-9a-f]{16}", "runs/<run>", name)
@@ -74,7 +73,6 @@ def general(name):
 
 
 def drawn_tree():
-    """The paths of the page's tree; a folder ends with a slash."""
     (tree,) = blocks("text", PAGE)
     parents, paths = [], set()
     for line in tree.splitlines()[1:]:
@@ -87,16 +85,19 @@ def drawn_tree():
     return paths
 
 
-def test_the_tree_is_what_is_written(results):
+def test_the_tree_and_every_field_are_what_is_written(results):
     paths = results.rglob("*")
     found = {general(str(path.relative_to(results))) + "/" * path.is_dir() for path in paths}
     damaged = "runs/<run>/checkpoints/damaged-update-<n>/"
     found = {path for path in found if not path.startswith(damaged)} | (found & {damaged})
     assert found == drawn_tree()
+    found = written(results)
+    assert found == {name: documented(name) for name in found}
+    sections = set(re.findall(r"^### `([^`]+)`", PAGE, flags=re.MULTILINE))
+    assert sections == set(found)
 
 
 def documented(name):
-    """The fields of a file's table."""
     (section,) = re.findall(
         rf"^### `{re.escape(name)}`\n(.*?)(?=^##|\Z)", PAGE, re.DOTALL | re.MULTILINE
     )
@@ -121,13 +122,6 @@ def written(root):
     return keys
 
 
-def test_every_field_is_documented_and_every_documented_field_is_written(results):
-    found = written(results)
-    assert found == {name: documented(name) for name in found}
-    sections = set(re.findall(r"^### `([^`]+)`", PAGE, flags=re.MULTILINE))
-    assert sections == set(found)
-
-
 def test_the_events_are_those_of_the_page(results):
     runs_ = (RunDirectory(results, spec.fingerprint()) for spec in (SPEC, LOST))
     journal = [line for run in runs_ for line in run.read_journal()]
@@ -142,7 +136,7 @@ def test_the_events_are_those_of_the_page(results):
         assert line.keys() - usual <= special[line["event"]]
 
 
-def test_kinds_of_lines_have_the_fields_that_the_page_says(results):
+def test_kinds_of_lines_and_claims_have_the_fields_that_the_page_says(results):
     lines = RunDirectory(results, SPEC.fingerprint()).read_metrics()
     table = re.findall(r"^\| `(\w+)` \| `(train|test)` only:", PAGE, flags=re.MULTILINE)
     common = {"update", "kind", "loss", "token_accuracy"}
@@ -151,15 +145,9 @@ def test_kinds_of_lines_have_the_fields_that_the_page_says(results):
         assert {frozenset(line) for line in lines if line["kind"] == kind} == {frozenset(expected)}
     result = RunDirectory(results, SPEC.fingerprint()).read_result()
     assert {"update", "kind", *result["metrics"]} == common | {n for n, o in table if o == "test"}
-
-
-def test_every_claim_has_the_fields_of_the_page(results):
     claims = json.loads((results / "sweeps/vocabulary_size-test/claims.json").read_text())["claims"]
     (row,) = re.findall(r"^\| `claims` \| one object per claim:(.*)\|$", PAGE, flags=re.MULTILINE)
     assert {tuple(claim) for claim in claims} == {tuple(re.findall(r"`([^`]+)`", row))}
-
-
-def test_the_format_number_is_the_pages():
     assert f"`sweep.json` is {FORMAT}. It rises" in PAGE
 
 
@@ -177,7 +165,6 @@ def test_the_pages_python_runs(results, tmp_path, monkeypatch, capsys):
 
 
 def documented_tables():
-    """(Table, task) → what the page says about its columns."""
     (section,) = re.findall(r"^### Tables\n(.*?)(?=^##)", PAGE, re.DOTALL | re.MULTILINE)
     rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \| (.*) \|$", section, re.MULTILINE)
     return {(name, task): text for name, task, text in rows}

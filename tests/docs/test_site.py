@@ -37,7 +37,6 @@ def test_every_page_has_a_place(site):
 
 @pytest.fixture(scope="module")
 def api(site, tmp_path_factory):
-    """The pages of the reference, by name."""
     folder = tmp_path_factory.mktemp("site") / "api"
     site.write_api(folder)
     return {path.name: path.read_text() for path in folder.iterdir()}
@@ -80,19 +79,16 @@ def test_a_drawing_is_shorter_and_drawn_the_same(site):
     )
 
 
-def test_a_drawing_that_no_browser_would_show_is_refused(site):
-    with pytest.raises(SyntaxError, match="mismatched tag"):
-        site.shrink("<svg><path></svg>")
-
-
-def test_blanks_go_but_for_those_of_examples(site, tmp_path):
+def test_blanks_go_but_for_those_of_examples_and_broken_drawings_are_refused(site, tmp_path):
     line = '<span id="__span-0-1"><a id="n" href="#n"></a>'
     (tmp_path / "a.html").write_text(f"<p>\n\n  one\n<pre>\n\n  {line}two\n</span></pre>\n\n")
     site.finish(tmp_path)
     assert (tmp_path / "a.html").read_text() == "<p>\none\n<pre>\n\n  <span>two\n</span></pre>\n"
+    with pytest.raises(SyntaxError, match="mismatched tag"):
+        site.shrink("<svg><path></svg>")
 
 
-def test_what_a_page_leads_to_is_there(site, tmp_path):
+def test_what_a_page_leads_to_is_there_and_a_drawing_leads_to_itself(site, tmp_path):
     (tmp_path / "a b.svg").touch()
     kept = '<a href="//host/c"></a><a href="https://host/c"></a><a href="#d"></a>'
     page = f'{kept}<img src="a%20b.svg"><a href="/sub/page.html#d"></a><a href="../{{}}"></a>'
@@ -103,9 +99,6 @@ def test_what_a_page_leads_to_is_there(site, tmp_path):
     lacks = r"that the site lacks:\nsub/page.html: a b.svg\nsub/page.html: ../table.csv$"
     with pytest.raises(SystemExit, match=lacks):
         site.finish(tmp_path)
-
-
-def test_a_drawing_leads_to_itself_or_is_named(site, tmp_path):
     (tmp_path / "a.svg").touch()
     text = site.DRAWN.sub(partial(site.drawing, tmp_path), "![One](a.svg)\n![Two](x/b.svg)\n")
     assert text == "[![One](a.svg)](a.svg)\nTwo: `b.svg` in the repository.\n"

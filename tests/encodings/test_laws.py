@@ -66,14 +66,11 @@ def test_unit_norm_where_promised(config):
     torch.testing.assert_close(norms, torch.ones(STEPS))
 
 
-def test_a_learned_code_is_standard_normal_at_first(generator):
+def test_drawn_codes_are_distributed_as_described(generator):
     weight = Learned(512, 200, generator=generator).weight
     assert abs(weight.mean()) < 0.01
     assert abs(weight.std() - 1) < 0.01
     assert abs(weight.norm(dim=1).mean() - math.sqrt(512)) < 0.2
-
-
-def test_random_codes_are_uniform_on_the_sphere(generator):
     encodings = Random(64, 4000, generator=generator)(4000)
     assert encodings.mean(dim=0).norm() < 0.05
     covariance = encodings.T @ encodings / 4000 * 64
@@ -147,21 +144,20 @@ def test_what_was_made_without_memory_is_drawn_again(config):
     assert torch.equal(encoding(STEPS), build(config)(STEPS))
 
 
-def test_integers_are_no_vectors():
-    with pytest.raises(ConfigError, match=r"expected floating point.*got torch.int64"):
-        Sinusoidal(4)(torch.ones(2, 3, 4, dtype=torch.long))
-
-
-def test_a_code_made_in_inference_mode_still_trains():
+def test_inference_mode_and_fake_tensors_leave_nothing_behind():
     encoding = Sinusoidal(4)
     with torch.inference_mode():
         encoding(3)
     weight = torch.ones(2, 4, requires_grad=True)
     torch.nn.functional.linear(encoding(3), weight).sum().backward()
     assert weight.grad is not None
+    encoding = Sinusoidal(4)
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        encoding(torch.empty(2, 5, 4))
+    assert torch.equal(encoding(5), Sinusoidal(4)(5))
 
 
-def test_sinusoids_far_away_are_the_same_and_cost_no_table():
+def test_sinusoids_far_away_are_the_same_and_cost_no_table_of_what_is_between():
     encoding, whole = Sinusoidal(6), Sinusoidal(6)(LONGEST_TABLE + 9)
     assert torch.equal(encoding(5, position_offset=LONGEST_TABLE), whole[-9:-4])
     offsets = torch.tensor([LONGEST_TABLE, LONGEST_TABLE + 3])
@@ -170,6 +166,12 @@ def test_sinusoids_far_away_are_the_same_and_cost_no_table():
     assert not len(encoding._table)
     encoding(LONGEST_TABLE)
     assert len(encoding._table) == LONGEST_TABLE
+    encoding, vectors = Sinusoidal(6), torch.zeros(3, 4, 1)
+    offsets = torch.tensor([-2, 0, 2**31])
+    found = encoding.join(vectors, position_offset=offsets, lengths=torch.tensor([4, 3, 4]))
+    near = encoding.join(vectors[:2], position_offset=offsets[:2], lengths=torch.tensor([4, 3]))
+    assert torch.equal(found[:2], near)
+    assert torch.equal(found[2], encoding.join(vectors[2], position_offset=2**31))
 
 
 @pytest.mark.gpu
@@ -199,12 +201,7 @@ def test_sinusoids_equal_an_independent_loop(half, steps, layout):
             assert abs(found[p, cosine] - math.cos(angle) * scale) < 1e-13
 
 
-def test_the_preset_chooses_the_layout_unless_the_config_does():
-    assert build(SinusoidalConfig(size=6), "interleaved").layout == "interleaved"
-    assert build(SinusoidalConfig(size=6, layout="halves"), "interleaved").layout == "halves"
-
-
-def test_what_an_encoding_cannot_give_is_refused():
+def test_what_an_encoding_cannot_give_or_take_is_refused():
     for config in (LearnedConfig(size=6), RandomConfig(size=6)):
         with pytest.raises(ConfigError, match="25 steps, but only 24 positions; raise num_pos"):
             build(config)(STEPS + 1)
@@ -214,31 +211,26 @@ def test_what_an_encoding_cannot_give_is_refused():
             added.joined_size(5)
         with pytest.raises(ConfigError, match="of size 6 cannot be added to vectors of 1"):
             added(torch.zeros(2, 5, 1))  # which would be broadcast
+    with pytest.raises(ConfigError, match=r"expected floating point.*got torch.int64"):
+        Sinusoidal(4)(torch.ones(2, 3, 4, dtype=torch.long))
+    with pytest.raises(ConfigError, match="expected an integer of at least 0, got -2"):
+        NoEncoding().join(torch.zeros(1, 4, 2), position_offset=-2)
+    with pytest.raises(ConfigError, match="masked='input' is invalid: a layer has no output phase"):
+        PositionEncoded(torch.nn.GRU(8, 4, batch_first=True), Sinusoidal(6, masked="input"))
 
 
 @pytest.mark.parametrize("config", ALL, **named)
-def test_the_generator_alone_decides_and_only_a_learned_code_is_trained(config):
+def test_the_generator_alone_decides_what_is_trained_and_moved(config):
     state = torch.get_rng_state()
     one, other = build(config), build(config)
     assert torch.equal(one(STEPS), other(STEPS))
     assert torch.equal(torch.get_rng_state(), state)
     trained = sum(p.numel() for p in one.parameters())
     assert trained == (STEPS * 6 if config.kind == "learned" else 0)
-
-
-@pytest.mark.parametrize("config", ALL, **named)
-def test_a_state_dict_moves_the_code(config):
     source = build(config)
     target = config.build(STEPS, "halves", torch.Generator().manual_seed(2))
     target.load_state_dict(source.state_dict())
     assert torch.equal(target(STEPS), source(STEPS))
-
-
-@pytest.mark.parametrize("values", [{"combine": "multiply"}, {"masked": "both"}, {"size": 0}])
-def test_values_outside_the_range_are_refused(values):
-    for config in (SinusoidalConfig, LearnedConfig, RandomConfig, ConstantConfig):
-        with pytest.raises(ConfigError, match=next(iter(values))):
-            config(**values)
 
 
 class Narrow(Encoding):
@@ -305,30 +297,3 @@ def test_oscillators_in_a_spec() -> None:
     assert RunSpec.load({"encoding": {"kind": "sinusoidal", "base": 100}}).encoding.size == 512
     built = build(changed.encoding, "halves")
     assert torch.equal(built(3), Sinusoidal(frequencies=[0.5, 0.25], phases=[0.0, 1.5])(3))
-
-
-def test_a_position_below_zero_is_refused_without_an_encoding_too():
-    with pytest.raises(ConfigError, match="expected an integer of at least 0, got -2"):
-        NoEncoding().join(torch.zeros(1, 4, 2), position_offset=-2)
-
-
-def test_a_layer_has_no_phase_to_mask():
-    with pytest.raises(ConfigError, match="masked='input' is invalid: a layer has no output phase"):
-        PositionEncoded(torch.nn.GRU(8, 4, batch_first=True), Sinusoidal(6, masked="input"))
-
-
-def test_a_shape_tried_on_fake_tensors_leaves_nothing_behind():
-    encoding = Sinusoidal(4)
-    with FakeTensorMode(allow_non_fake_inputs=True):
-        encoding(torch.empty(2, 5, 4))
-    assert torch.equal(encoding(5), Sinusoidal(4)(5))
-
-
-def test_sequences_far_apart_need_a_table_each():
-    """A table of all steps between would take 40 GB."""
-    encoding, vectors = Sinusoidal(6), torch.zeros(3, 4, 1)
-    offsets = torch.tensor([-2, 0, 2**31])
-    found = encoding.join(vectors, position_offset=offsets, lengths=torch.tensor([4, 3, 4]))
-    near = encoding.join(vectors[:2], position_offset=offsets[:2], lengths=torch.tensor([4, 3]))
-    assert torch.equal(found[:2], near)
-    assert torch.equal(found[2], encoding.join(vectors[2], position_offset=2**31))

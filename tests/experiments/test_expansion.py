@@ -62,15 +62,12 @@ def test_seeds_begin_with_the_published_ones_and_choose_nothing_that_chooses():
         trials(tuned, "demo", {"seed": [111, 1009]})
 
 
-def test_lists_make_a_grid_with_the_seeds_outermost():
+def test_lists_make_a_grid_with_the_seeds_outermost_unless_the_setting_is_a_list():
     changes = grid_changes(["task.vocab_size=[16, 64]", "core.kind=[gru,lstm]"], None, None)
     found = grid(changes, VOCABULARY, "seed", "task.vocab_size", "core.kind", "encoding.kind")
     assert len(found) == len(set(found)) == len(SMALL_SEEDS) * 2 * 2 * 2
     assert [one[0] for one in found] == sorted(one[0] for one in found)
     assert {one[1:3] for one in found} == {(k, c) for k in (16, 64) for c in ("gru", "lstm")}
-
-
-def test_a_setting_that_is_a_list_is_no_grid_unless_it_has_lists():
     column = "encoding.frequencies"
     one = {f for (f,) in grid({column: [0.8, 0.4]}, VOCABULARY, column)}
     assert one == {None, "[0.8, 0.4]"}
@@ -101,19 +98,19 @@ def test_an_encoding_that_is_added_is_as_wide_and_has_its_control():
     assert [found.count((kind,)) for kind in ("none", "sinusoidal", "learned")] == [16] * 3
 
 
+def recorded(plan, gain):
+    found = [{"run": run, **flatten(spec.dump())} for run, spec in plan.specs.items()]
+    for one in found:
+        noise = one["seed"] * one["task.vocab_size"] * 1e-7
+        gained = gain(one) if one["encoding.kind"] != "none" else 0
+        one["token_accuracy"] = 0.5 + gained + noise
+    return found
+
+
 def test_figures_and_claims_tell_apart_what_they_did_not_name():
     changes = {"core.hidden_size": [16, 32], "+task.vocab_size": 64}
     plan = plan_sweep(VOCABULARY, "demo", changes)
-    records = [
-        {
-            "run": run,
-            **flatten(spec.dump()),
-            "token_accuracy": 0.5
-            + (spec.encoding.kind != "none") * spec.core.hidden_size / 100
-            + spec.seed * spec.task.vocab_size * 1e-7,
-        }
-        for run, spec in plan.specs.items()
-    ]
+    records = recorded(plan, lambda flat: flat["core.hidden_size"] / 100)
     with pytest.raises(ConfigError, match="two trials at"):
         judge_all(VOCABULARY.claims, records)
     (helps,) = (one for one in VOCABULARY.claims if one.name == "encoding_helps_lstm")
@@ -132,16 +129,7 @@ def test_what_only_encoded_networks_have_is_a_line_and_keeps_its_control():
     column, waves = "encoding.frequencies", "[0.8, 0.4]"
     plan = plan_sweep(VOCABULARY, "demo", {f"+{column}": [0.8, 0.4]})
     gains = {None: 0.1, waves: 0.3}
-    records = [
-        {
-            "run": run,
-            **(flat := flatten(spec.dump())),
-            "token_accuracy": 0.5
-            + (spec.encoding.kind != "none") * gains[flat.get(column)]
-            + spec.seed * spec.task.vocab_size * 1e-7,
-        }
-        for run, spec in plan.specs.items()
-    ]
+    records = recorded(plan, lambda flat: gains[flat.get(column)])
     figure = plan.experiment.figure
     assert (figure.lines, figure.rows) == (("encoding.kind", column), None)
     order = Labels(plan.experiment.labels).order(value_of(one, figure.lines) for one in records)
@@ -160,12 +148,6 @@ def test_what_only_encoded_networks_have_is_a_line_and_keeps_its_control():
     curves = {"update": [5], "loss": [1.0]}
     found = [Trial(run, one.dump(), {}, {}, curves) for run, one in plan.specs.items()]
     assert draw_curves(plan.experiment, found, "demo", ()).inlined
-
-
-def test_what_only_pretrained_networks_have_is_a_block_of_rows():
-    path = "pretraining.training.iterations"
-    figure = plan_sweep("vocabulary_extension", "demo", {path: [5, 6]}).experiment.figure
-    assert (figure.lines, figure.rows) == ("encoding.kind", path)
 
 
 @pytest.mark.parametrize(
@@ -275,12 +257,18 @@ def test_the_pages_drawings_are_those_of_its_commands(own_core, figure, added, p
     assert {label(kind) for kind in (*CORES.names(), own_core)} & set(drawn) == panels
 
 
-def test_a_kind_decides_what_else_can_be_overridden():
+def test_a_kind_decides_what_else_can_be_overridden_in_either_stage():
     changes = {"encoding.size": 96, "encoding.kind": "learned", "encoding.normalize": True}
     specs = trials(VOCABULARY, "demo", changes)
     assert {(spec.encoding.kind, spec.encoding.size) for spec in specs} == {("learned", 96)}
     assert all(spec.encoding.normalize for spec in specs)
     assert len(specs) == 16
+    changes = {"training.iterations": 5, "pretraining.training.iterations": 3}
+    specs = trials(find_experiment("vocabulary_extension"), "demo", changes)
+    assert {spec.num_updates for spec in specs} == {5, 8}
+    path = "pretraining.training.iterations"
+    figure = plan_sweep("vocabulary_extension", "demo", {path: [5, 6]}).experiment.figure
+    assert (figure.lines, figure.rows) == ("encoding.kind", path)
 
 
 def test_a_kind_that_the_grid_has_is_chosen_from_it():
@@ -294,9 +282,3 @@ def test_a_kind_that_the_grid_has_is_chosen_from_it():
     specs = trials(find_experiment("gradient_stability"), "small", changes)
     assert {spec.analysis.source_step for spec in specs} == {1}
     assert len(specs) == 3 * 2 * 8
-
-
-def test_either_stage_can_be_shortened():
-    changes = {"training.iterations": 5, "pretraining.training.iterations": 3}
-    specs = trials(find_experiment("vocabulary_extension"), "demo", changes)
-    assert {spec.num_updates for spec in specs} == {5, 8}

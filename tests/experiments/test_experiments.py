@@ -3,7 +3,6 @@
 import fnmatch
 import functools
 import hashlib
-import importlib.util
 import json
 import re
 from collections import Counter, defaultdict
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from docs.test_readme import script
 from pernn.lab.config import flatten
 from pernn.lab.experiments import (
     CATALOGUE,
@@ -25,7 +25,6 @@ from pernn.lab.reports import Report
 from pernn.lab.runners import InlineRunner
 from pernn.lab.trials import gather
 
-DOCS = Path(__file__).parents[2] / "docs"
 GOLDEN = Path(__file__).parents[1] / "golden" / "experiments.json"
 ALL = [find_experiment(name) for name in CATALOGUE]
 EVERY = [
@@ -44,13 +43,11 @@ FRESH = {"other_optimizers_gru": first_seeds(24)[8:]}
 
 @functools.cache
 def planned(name, scale):
-    """All trials, and their settings, flat."""
     specs = trials(find_experiment(name), scale)
     return specs, [flatten(spec.dump()) for spec in specs]
 
 
 def specs_of(experiment, scale):
-    """The settings of all trials, flat."""
     return planned(experiment.name, scale)[1]
 
 
@@ -75,7 +72,7 @@ def test_specs_are_those_of_the_golden_file():
 
 
 @pytest.mark.parametrize(("experiment", "scale"), EVERY)
-def test_every_condition_has_every_seed(experiment, scale):
+def test_every_condition_has_every_seed_one_place_and_its_baseline(experiment, scale):
     seeds = defaultdict(list)
     for flat in specs_of(experiment, scale):
         seeds[json.dumps({**flat, "seed": None}, sort_keys=True)].append(flat["seed"])
@@ -86,10 +83,6 @@ def test_every_condition_has_every_seed(experiment, scale):
         expected, more = FRESH[experiment.name], set()
     assert len(found) == 1
     assert found <= {expected, *more}
-
-
-@pytest.mark.parametrize(("experiment", "scale"), EVERY)
-def test_the_figure_has_one_place_for_every_trial(experiment, scale):
     layout = experiment.figure
     named = (layout.x, layout.panels, layout.rows, layout.lines, "seed")
     columns = [column for some in named for column in names_of(some)]
@@ -99,10 +92,6 @@ def test_the_figure_has_one_place_for_every_trial(experiment, scale):
         specs = [spec for spec in specs if all(column in spec for column in columns)]
     places = Counter(tuple(spec.get(column) for column in columns) for spec in specs)
     assert set(places.values()) == {1}
-
-
-@pytest.mark.parametrize(("experiment", "scale"), EVERY)
-def test_every_trial_that_a_contrast_treats_has_its_baseline(experiment, scale):
     for claim in experiment.claims:
         contrast = claim.predicate.contrasts.get("contrast")
         if contrast is None or claim.table:
@@ -127,7 +116,7 @@ def about(spec, claim):
 
 
 @pytest.mark.parametrize("experiment", ALL, ids=lambda found: found.name)
-def test_every_claim_is_about_trials_of_some_scale(experiment):
+def test_every_claim_is_about_trials_of_some_scale_and_what_a_figure_shows_has_a_name(experiment):
     specs = [spec for scale in experiment.scales for spec in specs_of(experiment, scale)]
     assert len({claim.name for claim in experiment.claims}) == len(experiment.claims)
     for claim in experiment.claims:
@@ -136,6 +125,16 @@ def test_every_claim_is_about_trials_of_some_scale(experiment):
         if not claim.table and claim.predicate.required != PLANNED:
             there = {spec[claim.predicate.column] for spec in chosen}
             assert set(claim.predicate.required) <= there, claim.name
+    layout = experiment.figure
+    words = {*names_of(layout.x), *names_of(layout.lines), *layout.metrics}
+    assert words <= experiment.labels.keys() | LABELS.keys()
+    # Values that count together have a name together, if any.
+    alone = [layout.lines] if isinstance(layout.lines, str) else []
+    columns = (*names_of(layout.x), *names_of(layout.panels), *alone)
+    for scale in experiment.scales:
+        for spec in specs_of(experiment, scale):
+            values = {value for column in columns if isinstance(value := spec.get(column), str)}
+            assert values <= experiment.labels.keys()
 
 
 @pytest.mark.parametrize(("experiment", "scale"), [one for one in EVERY if "demo" not in one.id])
@@ -164,14 +163,10 @@ def test_every_number_that_decides_has_an_origin(experiment):
 
 @pytest.fixture(scope="module")
 def page():
-    """The program that makes the page of claims."""
-    spec = importlib.util.spec_from_file_location("claims_of_docs", DOCS / "claims.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("claims")
 
 
-def test_the_page_of_claims_has_each(page):
+def test_the_page_has_each_claim_and_every_statement_its_version(page):
     text = page.claim_list()
     for experiment in ALL:
         head, *rows = re.split(rf"^## {experiment.name}$", text, flags=re.MULTILINE)
@@ -180,9 +175,6 @@ def test_the_page_of_claims_has_each(page):
         for claim in experiment.claims:
             assert own.count(f"`{claim.name}`") >= 1, claim.name
             assert claim.statement.replace("|", "\\|") in own, claim.name
-
-
-def test_every_statement_of_the_texts_names_its_version(page):
     for experiment in ALL:
         cited = [place for claim in experiment.claims for place in claim.places]
         assert {place.version for place in cited} <= {"v1", "v3", "v5"}
@@ -193,9 +185,6 @@ def test_every_statement_of_the_texts_names_its_version(page):
         assert one.source.version in {"v1", "v3", "v5"}
         for pattern in re.findall(r"`([a-z0-9_*]+_[a-z0-9_*]+)`", one.reason):
             assert pattern in CATALOGUE or fnmatch.filter(named, pattern), pattern
-
-
-def test_what_a_version_does_not_have_is_no_claim_of_it():
     for experiment in ALL:
         for claim in experiment.claims:
             versions = {place.version for place in claim.places}
@@ -203,20 +192,6 @@ def test_what_a_version_does_not_have_is_no_claim_of_it():
                 assert versions == {"v5"}, (experiment.name, claim.name)
             if "elman" in claim.name:  # nor has version 5 an Elman network
                 assert versions == {"v1"}, (experiment.name, claim.name)
-
-
-@pytest.mark.parametrize("experiment", ALL, ids=lambda found: found.name)
-def test_what_a_figure_shows_has_a_name(experiment):
-    layout = experiment.figure
-    words = {*names_of(layout.x), *names_of(layout.lines), *layout.metrics}
-    assert words <= experiment.labels.keys() | LABELS.keys()
-    # Values that count together have a name together, if any.
-    alone = [layout.lines] if isinstance(layout.lines, str) else []
-    columns = (*names_of(layout.x), *names_of(layout.panels), *alone)
-    for scale in experiment.scales:
-        for spec in specs_of(experiment, scale):
-            values = {value for column in columns if isinstance(value := spec.get(column), str)}
-            assert values <= experiment.labels.keys()
 
 
 MINIATURE = {

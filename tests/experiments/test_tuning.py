@@ -67,35 +67,25 @@ def test_at_first_the_grid_is_tried_with_validation_seeds():
         assert not of(found, kind, judged=True)
 
 
-def test_each_condition_is_judged_at_its_best_value():
+def test_each_condition_is_judged_at_its_best_value_once_all_of_it_is_there():
     found, chosen = rates({"none": 0.002, "sinusoidal": 0.0021})
     assert chosen == {"none": 0.002, "sinusoidal": 0.002}
     assert of(found, "none", judged=True) == {(0.002, seed) for seed in SEEDS}
     assert len(found) == 2 * (3 * 3 + 5)
+    found, chosen = rates({"none": 0.002, "sinusoidal": 0.002}, num_finished=9 + 8)
+    assert chosen == {"none": 0.002}
+    assert not of(found, "sinusoidal", judged=True)
+    _, chosen = rates({"none": 0.003, "sinusoidal": 0.003})
+    assert chosen == {"none": 0.002, "sinusoidal": 0.002}
 
 
-def test_an_end_is_extended_by_the_same_factor_and_not_for_ever():
+def test_an_end_is_extended_by_the_same_factor_and_not_beyond_what_a_setting_can_be():
     found, chosen = rates({"none": 0.0005, "sinusoidal": 1.0})
     assert chosen == {"none": 0.0005, "sinusoidal": 0.064}
     assert {value for value, _ in of(found, "none", judged=False)} == {0.00025, 0.0005, *VALUES}
     tried = {value for value, _ in of(found, "sinusoidal", judged=False)}
     assert tried == {*VALUES, 0.008, 0.016, 0.032, 0.064}
     assert of(found, "sinusoidal", judged=True) == {(0.064, seed) for seed in SEEDS}
-
-
-def test_nothing_is_chosen_before_all_of_a_condition_is_there():
-    found, chosen = rates({"none": 0.002, "sinusoidal": 0.002}, num_finished=9 + 8)
-    assert chosen == {"none": 0.002}
-    assert not of(found, "sinusoidal", judged=True)
-
-
-def test_of_equal_values_the_smallest_is_chosen():
-    _, chosen = rates({"none": 0.003, "sinusoidal": 0.003})
-    assert chosen == {"none": 0.002, "sinusoidal": 0.002}
-
-
-def test_an_end_that_a_setting_cannot_pass_is_the_end():
-    """No rate is above 1,000."""
     tuning = Tuning(RATE, (200.0, 400.0), "token_accuracy", BASE)
     _, chosen = tuning.trials(lambda spec: spec.training.learning_rate)
     assert {*chosen.values()} == {800.0}
@@ -113,23 +103,11 @@ def test_a_grid_is_geometric(text, values):
     assert read_grid(text)[: len(values)] == values
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "0.1",
-        "1:2",
-        "2:1:3",
-        "0:1:3",
-        "1:2:1",
-        "1:inf:3",
-        "a:b:c",
-        "1:2:3:4",
-        "-:1:3",
-        "1:2:0",
-        "1:1.0001:3",
-    ],
-)
+NO_GRIDS = ["", "0.1", "1:2", "2:1:3", "0:1:3", "1:2:1", "1:inf:3", "a:b:c", "1:2:3:4"]
+NO_GRIDS += ["-:1:3", "1:2:0", "1:1.0001:3"]
+
+
+@pytest.mark.parametrize("text", NO_GRIDS)
 def test_what_is_no_grid_is_refused(text):
     with pytest.raises(ConfigError, match="expected LOW:HIGH:N such as"):
         read_grid(text)
@@ -234,7 +212,5 @@ def test_published_it_is_the_same(ran, tmp_path):
 
 
 class Refusing(InlineRunner):
-    """A runner that is given nothing to run."""
-
     def run(self, *arguments):
         raise AssertionError

@@ -10,7 +10,6 @@ DAMAGE = {
     "damaged_files": ({"num_flips": 20, "most": 15}, 15),
     "full_disk": ({"num_sizes": 1}, 1),
     "confounded": ({}, 3),
-    "foreign_parts": ({}, 36),
     "fuzz": ({"num_inputs": 3_000, "seconds": 180.0}, 3_000),
 }
 """Scenario → its counts, and how many cases it must have had."""
@@ -18,7 +17,6 @@ DAMAGE = {
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory):
-    """A folder in which the undisturbed sweep is made once."""
     return tmp_path_factory.mktemp("scenarios")
 
 

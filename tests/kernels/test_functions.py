@@ -32,14 +32,11 @@ def squash(kind, numbers):
     return outputs if kind == "elman" else saved[0].unflatten(1, (4, 16))[:, 0]
 
 
-def test_tanh_is_exact_to_four_units(numbers):
+def test_squashing_functions_are_exact_to_four_units(numbers):
     found = squash("elman", numbers).flatten().double()
     expected = torch.tanh(numbers.double())
     assert ((found - expected).abs() <= 4 * 2 * UNIT * expected.abs()).all()
     assert found.abs().max() <= 1
-
-
-def test_the_logistic_function_is_exact_to_four_units(numbers):
     # Below e^-87 its last digits would be denormal: it stays at that value.
     kept = numbers[numbers > -87]
     kept = kept[: len(kept) // 16 * 16]

@@ -23,7 +23,6 @@ from pernn.lab.runs import describe_environment
 
 @pytest.fixture
 def undecided(monkeypatch):
-    """Forget what was decided, so that it is decided anew."""
     monkeypatch.setattr(loading, "_decide", cache(loading._decide.__wrapped__))
 
 

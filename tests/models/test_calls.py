@@ -64,28 +64,20 @@ def test_device_and_dtype_do_not_change_the_draws(cls):
 
 
 class Anonymous(nn.Module):
-    """A layer that does not say which axis is time."""
-
     def forward(self, vectors, hx):
         return vectors, hx
 
 
-def test_which_axis_is_time_may_be_said():
+def test_an_encoding_joins_vectors_along_the_axis_that_is_time():
+    vectors = draw(2, 5, 4)
+    code = Sinusoidal(6).double()
+    assert torch.equal(code(vectors), code.join(vectors))
+    assert torch.equal(code(vectors[0], position_offset=2)[:, 4:], code(7)[2:])
     outputs, _ = PositionEncoded(Anonymous(), Sinusoidal(6), batch_first=False)(
         torch.zeros(3, 2, 4)
     )
     assert torch.equal(outputs[:, 0, 4:], Sinusoidal(6)(3))
     assert torch.equal(outputs[:, 0], outputs[:, 1])
-
-
-def test_an_encoding_joins_vectors_when_called():
-    vectors = draw(2, 5, 4)
-    code = Sinusoidal(6).double()
-    assert torch.equal(code(vectors), code.join(vectors))
-    assert torch.equal(code(vectors[0], position_offset=2)[:, 4:], code(7)[2:])
-
-
-def test_representations_say_what_matters():
     assert repr(Learned(6, 9, combine="add")) == "Learned(6, combine='add')"
     assert repr(Sinusoidal(6, masked="input")) == "Sinusoidal(6, layout='halves', masked='input')"
     assert repr(GRU(10, 8)) == "GRU(10, 8, num_layers=1)"

@@ -41,13 +41,6 @@ def test_each_token_is_the_likeliest_after_all_before_it(core, encoding):
     assert torch.equal(torch.cat(again, dim=1), drawn)
 
 
-def test_a_row_that_begins_a_text_may_come_first():
-    model, begin = network(), torch.tensor([[7]])
-    found = model.generate(begin, 5, temperature=0)
-    states = model.states(torch.cat([begin, found], dim=1))
-    assert torch.equal(model.output_layer(states)[:, :-1].argmax(dim=2), found)
-
-
 def test_draws_follow_the_seed_and_the_temperature():
     model, prompt = network(), torch.tensor([[3]])
 

@@ -83,7 +83,6 @@ def vectors(size, num_steps):
 
 
 def shown(network, vocab_size, dtype=torch.float64):
-    """Return what a network is shown, and how it is asked."""
     if network == "autoregressive":
         tokens = draw(vocab_size, BATCH, 2 * TIME)
         tokens[:, TIME] = vocab_size  # DUMMY

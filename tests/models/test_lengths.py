@@ -131,13 +131,7 @@ def test_padding_needs_no_row_of_a_table(given):
     assert ends.tolist() == [STEPS] * 4
 
 
-def test_a_packed_sequence_has_no_padding_on_the_left():
-    packed = pack_sequence([draw(9, WIDTH)[:n] for n in LENGTHS], enforce_sorted=False)
-    with pytest.raises(ConfigError, match="position_offset below 0"):
-        make("gru")(packed, position_offset=torch.tensor([0, -2, 0, 0]))
-
-
-def test_gradients_stop_at_padding():
+def test_gradients_stop_at_padding_which_no_packed_sequence_has_on_the_left():
     wrapped, vectors = make("gru", "learned"), draw(4, STEPS, WIDTH).requires_grad_()
     outputs, final = wrapped(vectors, lengths=LENGTHS)
     (outputs.sum() + final.sum()).backward()
@@ -145,6 +139,11 @@ def test_gradients_stop_at_padding():
         assert vectors.grad[index, :length].any(dim=1).all()
         assert not vectors.grad[index, length:].any()
     assert wrapped.encoding.weight.grad[:STEPS].any(dim=1).all()
+    packed = pack_sequence([draw(9, WIDTH)[:n] for n in LENGTHS], enforce_sorted=False)
+    with pytest.raises(ConfigError, match="position_offset below 0"):
+        make("gru")(packed, position_offset=torch.tensor([0, -2, 0, 0]))
+    outputs, _ = make("gru")(draw(0, STEPS, WIDTH), lengths=[])
+    assert outputs.shape == (0, STEPS, 16)
 
 
 @pytest.mark.parametrize(
@@ -186,8 +185,3 @@ def test_positions_do_not_wrap_in_small_integers(dtype):
     found = layer(vectors, lengths=lengths, position_offset=offset.to(dtype))
     torch.testing.assert_close(found, expected, rtol=0, atol=0)
     assert found[2].tolist() == [most + 7, most + 2]
-
-
-def test_lengths_of_nothing():
-    outputs, _ = make("gru")(draw(0, STEPS, WIDTH), lengths=[])
-    assert outputs.shape == (0, STEPS, 16)

@@ -5,7 +5,6 @@ import torch
 from torch import nn
 
 from models.test_laws import BATCH, HIDDEN, QUERIES, TIME, build, draw
-from oracle import PlainRNN
 from pernn import LSTM, PositionEncoded, PositionEncodedRNN, Sinusoidal
 from pernn.lab.cores import CORES
 from pernn.models import VectorRNN
@@ -17,14 +16,6 @@ def test_of_rows_and_tokens_the_fewer_are_projected():
     ]
     # 11 + 1 rows for 12 tokens; of more ids every token, and the query.
     assert counts == [12, BATCH * TIME + 1]
-
-
-def test_the_plain_path_has_its_own_weights():
-    model = build()
-    places = [
-        {weight.data_ptr() for weight in one.parameters()} for one in (model, PlainRNN(model))
-    ]
-    assert places[0].isdisjoint(places[1])
 
 
 @pytest.mark.parametrize(
@@ -43,16 +34,13 @@ def test_parameter_counts_of_the_paper(core, vocab_size, vanilla, encoded):
     assert PositionEncodedRNN(vocab_size, core, "repeated_embedding").num_parameters == encoded
 
 
-def test_a_learned_code_adds_its_table_and_a_row_its_width():
+def test_a_learned_code_adds_its_table_a_row_its_width_and_weights_begin_as_described(generator):
     def count(encoding="sinusoidal", **options):
         sizes = {"embedding_size": 8, "hidden_size": 8}
         return PositionEncodedRNN(9, "gru", encoding, **sizes, **options).num_parameters
 
     assert count("learned", num_positions=20) - count() == 20 * 8
     assert [count(num_extra_rows=rows) - count() for rows in (0, 1, 2)] == [-8, 0, 8]
-
-
-def test_initial_weights_are_distributed_as_described(generator):
     sizes = {"embedding_size": 512, "hidden_size": 64}
     model = PositionEncodedRNN(500, "gru", generator=generator, **sizes)
     assert abs(model.embedding.weight.std() - 1) < 0.01

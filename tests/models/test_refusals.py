@@ -178,7 +178,7 @@ def test_trace_is_refused_where_it_would_fix_the_number_of_steps():
             torch.jit.trace(module, (given,))
 
 
-def test_transforms_of_a_network_are_refused_in_our_words():
+def test_transforms_and_vmap_are_refused_in_our_words():
     model, tokens = network(), torch.zeros(3, 12, dtype=torch.long)
 
     def loss(weights):
@@ -186,9 +186,6 @@ def test_transforms_of_a_network_are_refused_in_our_words():
 
     with pytest.raises(ConfigError, match=r"torch\.func does not reach into .* of LSTM"):
         torch.func.grad(loss)(dict(model.named_parameters()))
-
-
-def test_vmap_is_refused_in_our_words():
     with pytest.raises(ConfigError, match=r"vmap .*one batch of all sequences"):
         torch.func.vmap(LSTM(8, 16))(torch.rand(3, 5, 2, 8))
     with pytest.raises(ConfigError, match=r"vmap .*one batch of all sequences"):

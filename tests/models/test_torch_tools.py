@@ -122,7 +122,6 @@ def pickled(module):
 
 
 def answer(model, shown):
-    """Return logits and the gradient of every parameter."""
     model.zero_grad()
     logits = model(shown, 4)
     logits.square().sum().backward()
@@ -210,14 +209,10 @@ def test_several_processes_share_gradients(core, tmp_path):
 
 
 @pytest.mark.parametrize("core", CORES.names())
-def test_shapes_are_told_on_meta_where_there_is_no_autocast(core):
+def test_a_network_on_meta_tells_shapes_and_is_assigned_weights(core):
     model = PositionEncodedRNN(16, core, embedding_size=8, hidden_size=8).to("meta")
     outputs = model(torch.zeros(2, 5, dtype=torch.long, device="meta"), 3)
     assert (outputs.shape, outputs.device.type) == ((2, 3, 16), "meta")
-
-
-@pytest.mark.parametrize("core", CORES.names())
-def test_weights_are_assigned_to_a_network_made_on_meta(core):
     expected = make(core)
     with torch.device("meta"):
         model = PositionEncodedRNN(9, core, embedding_size=8, hidden_size=16)

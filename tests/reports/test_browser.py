@@ -53,7 +53,6 @@ def page(request, browser, address):
 
 
 def serious(page):
-    """Return what axe-core finds serious on a page as it stands."""
     found = axe.Axe().run(page, options={"resultTypes": ["violations"]}).response
     return [
         f"{one['id']}: {node['target']} {node.get('failureSummary', '')}"

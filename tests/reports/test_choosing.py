@@ -56,21 +56,14 @@ def records(*, overfit="", skip=None, best=BEST):
     return found
 
 
-def test_the_best_of_one_is_compared_with_the_best_of_the_other():
+def test_the_best_of_each_are_compared_in_seeds_that_did_not_choose():
     found = judge(CLAIM, records())
     assert abs(found.interval.estimate) < 0.01
     assert found.num_seeds == len(SEEDS)
     assert found.detail.endswith("training.learning_rate: none 0.01; sinusoidal 0.003")
-
-
-def test_seeds_that_choose_are_not_judged():
-    """A rate that is good in the choosing seeds only is chosen, and judged as it is in others."""
     found = judge(CLAIM, records(overfit="sinusoidal"))
     assert "sinusoidal 0.03 (the largest tried)" in found.detail
     assert found.interval.estimate == pytest.approx(-0.2, abs=0.01)
-
-
-def test_without_a_trial_that_chooses_nothing_is_chosen():
     found = judge(CLAIM, records(skip=(3e-2, VALIDATION_SEEDS[0])))
     assert found.verdict == "not run"
     said = "the choice needs seeds 1009, 2003, 3001 at training.learning_rate = 0.03"
@@ -109,7 +102,7 @@ def test_a_figure_rings_what_is_chosen_and_tells_what_is_judged(contrast):
     assert said.endswith(shown)
 
 
-def test_means_are_of_what_is_judged():
+def test_means_are_of_what_is_judged_and_trials_that_choose_are_not_missed():
     about = experiment(figure=over_values(experiment().figure, RATE, "core.kind"), claims=(CLAIM,))
     found = records(overfit="sinusoidal")
     some = [r for r in found if r["seed"] in VALIDATION_SEEDS or r[RATE] == 3e-2]
@@ -123,19 +116,15 @@ def test_means_are_of_what_is_judged():
         if (row.condition[RATE], row.condition["encoding.kind"]) == (3e-2, "sinusoidal")
     ]
     assert [*measured] == [*SEEDS]
-
-
-def test_trials_that_choose_are_not_missed():
-    """Missing are planned trials at the chosen rates, of seeds that are judged."""
-    experiment = find_experiment("learning_rate")
-    specs = trials(experiment, "demo")
+    about = find_experiment("learning_rate")
+    specs = trials(about, "demo")
     noise = random.Random(3)
     finished = [
         {**flatten(spec.dump()), "run": spec.fingerprint(), "token_accuracy": noise.random()}
         for spec in specs
         if spec.seed != SEEDS[0]
     ]
-    (claim,) = [one for one in experiment.claims if one.name == "encoding_helps_gru_tuned"]
+    (claim,) = [one for one in about.claims if one.name == "encoding_helps_gru_tuned"]
     found = judge(claim, finished, specs)
     assert (found.verdict, found.num_seeds, found.num_missing) == ("too few seeds", 4, 2)
 

@@ -41,7 +41,6 @@ def claim(predicate, **more):
 
 
 def judge(about, *what):
-    """Judge a claim alone."""
     return judge_all([about], *what)[0]
 
 
@@ -141,12 +140,17 @@ def test_equal_values_decide_unless_they_lie_on_the_bound(value, verdict):
     assert found.remark == "all 5 values are equal, so their spread is unknown"
 
 
-def test_rounding_decides_nothing():
+def test_rounding_and_the_order_of_the_records_decide_nothing():
     # 0.3 − 0.1 and 0.2 differ in their last bit, five times in the same direction.
     records = grid({4: [0.2] * 5}, "none") + grid({4: [0.3 - 0.1] * 5})
     assert 0.3 - 0.1 != 0.2
     assert judge(differs(), records).verdict == "inconclusive"
     assert judge(at_least(4), grid({4: [0.95 - 1e-16] * 5})).verdict == "supported"
+    records = pairs({4: [0.3, 0.1, 0.2, 0.4, 0.1], 8: [0.2, 0.5, 0.1, 0.0, 0.3]})
+    for about in (differs(), grows(), equivalent()):
+        assert judge(about, records) == judge(about, records[::-1])
+    one_code = records[: len(records) // 2]
+    assert judge(every_trial(), one_code) == judge(every_trial(), one_code[::-1])
 
 
 def test_students_t_decides_and_everything_is_shown():
@@ -163,7 +167,7 @@ def test_students_t_decides_and_everything_is_shown():
     )
 
 
-def test_an_average_says_where_the_sign_is_the_opposite():
+def test_an_average_says_where_the_sign_is_the_opposite_and_which_trials_diverged():
     four, eight, sixteen = around(0.4, -0.1, -0.001)
     found = judge(differs(), pairs({4: four, 8: eight, 16: sixteen}))
     assert found.verdict == "supported"
@@ -171,6 +175,14 @@ def test_an_average_says_where_the_sign_is_the_opposite():
         "cells disagree in sign: opposite to the average at 2 of 3, k = 8, k = 16, where the 95 % "
         "interval excludes 0 at k = 8"
     )
+    records = pairs({4: around(0.1)})
+    for record in records[-2:]:
+        record |= {"diverged": 7, "m": 0.0}
+    found = judge(differs(), records)
+    assert (found.verdict, found.num_diverged) == ("inconclusive", 2)
+    assert found.remark == "2 trials diverged and count as the worst"
+    del records[-1]["m"]  # before it could be measured
+    assert judge(differs(), records).num_diverged == 1
 
 
 def test_where_accuracies_are_compared_errors_are_divided_by_a_factor():
@@ -211,25 +223,6 @@ def test_a_claim_fits_the_grid_of_every_sweep():
     assert found.remark.endswith("1 trial not finished")
     smaller = [spec for spec in specs if spec.task.dump()["vocab_size"] == 4]
     assert judge(about, four, smaller).verdict == "supported"
-
-
-def test_diverged_trials_count_and_are_told():
-    records = pairs({4: around(0.1)})
-    for record in records[-2:]:
-        record |= {"diverged": 7, "m": 0.0}
-    found = judge(differs(), records)
-    assert (found.verdict, found.num_diverged) == ("inconclusive", 2)
-    assert found.remark == "2 trials diverged and count as the worst"
-    del records[-1]["m"]  # before it could be measured
-    assert judge(differs(), records).num_diverged == 1
-
-
-def test_the_order_of_the_records_does_not_matter():
-    records = pairs({4: [0.3, 0.1, 0.2, 0.4, 0.1], 8: [0.2, 0.5, 0.1, 0.0, 0.3]})
-    for about in (differs(), grows(), equivalent()):
-        assert judge(about, records) == judge(about, records[::-1])
-    one_code = records[: len(records) // 2]
-    assert judge(every_trial(), one_code) == judge(every_trial(), one_code[::-1])
 
 
 def test_holm_corrects_for_the_other_claims():
@@ -361,17 +354,28 @@ def test_verdicts(about, records, verdict):
     assert judge(about, records).verdict == verdict
 
 
-def test_details_end_with_what_decides():
+def test_details_end_with_what_decides_and_all_cells_are_shown():
     assert judge(NO_GAIN, pairs({4: around(0.0)})).detail.endswith("against 0.05 (ours)")
     worst = "the worst of 2 cells; margin ± 0.05 (ours)"
     assert judge(equivalent(), cells(0.0, 0.01)).detail.endswith(worst)
+    found = judge(at_least(4, 8, 16), grid({4: GOOD, 8: NEAR, 16: [0.96] * 5}))
+    assert found.quantity == "m at k = 8"
+    assert found.interval == student_interval(NEAR)
+    assert found.detail == "the worst of 3 cells; threshold 0.95 (ours)"
+    assert [(cell.name, cell.interval) for cell in found.cells] == [
+        ("k = 4", student_interval(GOOD)),
+        ("k = 8", student_interval(NEAR)),
+        ("k = 16", student_interval([0.96] * 5)),
+    ]
 
 
-def test_grows_reports_the_slope_per_doubling():
+def test_grows_reports_the_slope_per_doubling_of_positive_numbers():
     found = judge(grows(), pairs({4: [0.0, 0.0], 8: [0.125, 0.25], 32: [0.375, 0.75]}))
     assert found.interval.estimate == pytest.approx((0.125 + 0.25) / 2)
     assert found.quantity == "m, sinusoidal − none, change per doubling of k"
     assert found.verdict == "too few seeds"
+    with pytest.raises(ConfigError, match="k must be positive numbers"):
+        judge(grows(), pairs({0: [0.1, 0.1], 8: [0.2, 0.2]}))
 
 
 @pytest.mark.parametrize(
@@ -407,23 +411,6 @@ def test_the_quantity_names_what_holds_on_one_side(treated, baseline, said):
     both = {"k": 4, "m": 0.1, "seed": 1}
     records = [{**both, "encoding.kind": kind, "onset": onset} for kind, onset in sides]
     assert judge(about, records).quantity == said
-
-
-def test_what_cannot_be_doubled_is_refused():
-    with pytest.raises(ConfigError, match="k must be positive numbers"):
-        judge(grows(), pairs({0: [0.1, 0.1], 8: [0.2, 0.2]}))
-
-
-def test_at_least_shows_the_cell_that_decides_and_all_others():
-    found = judge(at_least(4, 8, 16), grid({4: GOOD, 8: NEAR, 16: [0.96] * 5}))
-    assert found.quantity == "m at k = 8"
-    assert found.interval == student_interval(NEAR)
-    assert found.detail == "the worst of 3 cells; threshold 0.95 (ours)"
-    assert [(cell.name, cell.interval) for cell in found.cells] == [
-        ("k = 4", student_interval(GOOD)),
-        ("k = 8", student_interval(NEAR)),
-        ("k = 16", student_interval([0.96] * 5)),
-    ]
 
 
 def test_one_cell_of_many_contradicts_only_after_correction():

@@ -30,7 +30,7 @@ def encoded(records, metric="token_accuracy", **more):
 CORES = ("GRU", "LSTM")
 
 
-def test_the_test_tries_all_signs():
+def test_the_test_tries_all_signs_and_effects_are_corrected_for_few_pairs():
     signs = np.array(list(product((1, -1), repeat=len(VALUES))))
     means = np.abs(signs @ VALUES)
     expected = np.mean(means >= np.abs(np.sum(VALUES)) - 1e-12)
@@ -39,9 +39,6 @@ def test_the_test_tries_all_signs():
     assert sign_flip_test([0.0, 0.0]) == 1.0
     many = [0.1 * number for number in range(-3, 21)]
     assert sign_flip_test(many) == sign_flip_test(many[::-1])
-
-
-def test_effects_are_in_standard_deviations_and_corrected_for_few_pairs():
     found = effect_size([1.0, 2.0, 3.0, 4.0, 5.0])
     assert found.d_z == pytest.approx(3 / 2.5**0.5)
     # Hedges' factor at four degrees of freedom, by his table: 0.7979.
@@ -96,12 +93,6 @@ def test_what_has_no_partner_is_counted():
     assert said in notes
     lost = [{**r, "diverged": 7} if r["run"] == records[-1]["run"] else r for r in records]
     assert "Diverged, and counted as the worst: 1 trial." in encoded(lost).notes
-
-
-def test_one_cell_has_its_row_whatever_has_no_partner():
-    records = [r for r in trials() if r["core.kind"] == "gru" or r["encoding.kind"] == "none"]
-    found = encoded([r for r in records if r["task.vocab_size"] == 4])
-    assert [row[:2] for row in found.rows] == [("all", "5")]
 
 
 @pytest.mark.parametrize(
@@ -182,11 +173,14 @@ def test_conditions_that_select_nothing_are_refused(text, said):
         select(text, trials())
 
 
-def test_a_setting_that_is_a_list_is_selected():
+def test_settings_that_are_lists_are_selected_and_one_cell_has_its_row():
     records = [one | {"encoding.frequencies": waves} for one in trials() for waves in WAVES]
     side = select("encoding.frequencies=[0.8,0.4],core.kind=gru", records)
     found = {(one["encoding.frequencies"], one["core.kind"]) for one in side.records}
     assert found == {(WAVES[0], "gru")}
+    records = [r for r in trials() if r["core.kind"] == "gru" or r["encoding.kind"] == "none"]
+    found = encoded([r for r in records if r["task.vocab_size"] == 4])
+    assert [row[:2] for row in found.rows] == [("all", "5")]
 
 
 def test_sweeps_are_compared_by_what_no_trial_of_both_shares():
@@ -215,7 +209,6 @@ def test_sweeps_are_compared_by_what_no_trial_of_both_shares():
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    """Two cores, five seeds each, in a sweep and without one."""
     root = tmp_path_factory.mktemp("compare") / "results"
     specs = [spec(seed, core) for seed in range(5) for core in ("gru", "lstm")]
     runs = [finish(root, one, random.Random(one.seed)).fingerprint for one in specs]

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from reports.trials import (
 )
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "figures.json"
-FEW = (111, 222, 333)
+FEW, TWO = (111, 222, 333), (111, 222)
 Records = list[dict[str, Any]]
 wide = partial(trials, vocab_sizes=(4, 1024), seeds=FEW)
 small = partial(trials, vocab_sizes=(4,), seeds=FEW)
@@ -58,7 +59,6 @@ SCATTER = FigureLayout(
 
 
 def scored(about, gru, lstm):
-    """A metric that is a share, with one value for each core."""
     values = {"gru": gru, "lstm": lstm}
     records = [{**one, "solved_or_stuck": values[one["core.kind"]]} for one in wide()]
     return replace(about, contrast=None, metrics=("solved_or_stuck",)), records
@@ -81,7 +81,6 @@ def lengthened():
 
 
 def fed_back():
-    """Trials with a table of two conditions."""
     table = {"feedback": ["own output", "truth"], "token_accuracy": [0.2, 0.9]}
     return [{**one, "tables": {"by_feedback": table}} for one in small()]
 
@@ -100,7 +99,6 @@ def of_gru(records):
 
 
 def keep_rows(record, wanted):
-    """Keep some rows of a trial's table."""
     table = record["tables"]["stability_map"]
     rows = zip(*table.values(), strict=True)
     kept = [row for row in rows if wanted(dict(zip(table, row, strict=True)))]
@@ -117,7 +115,6 @@ def with_holes():
 
 
 def paced(*factors):
-    """Pairs of trials of which the second is later by a factor."""
     return [one | {"core.kind": "gru"} for one in pairs(*factors)]
 
 
@@ -132,15 +129,27 @@ def of_signs():
     return replace(POINTS, contrast=None, metrics=("score",)), records
 
 
+def arms():
+    """Trials of conditions of two columns; one of them has a name of its own."""
+    cells = product(trials(("gru",), (4,)), range(6))
+    return [{**one, "encoding.masked": f"phase {number}"} for one, number in cells]
+
+
+def beyond(form, metric, base, *values):
+    """Two seeds, between which an interval reaches far beyond both."""
+    about = {"core.kind": "gru", "encoding.kind": "none"}
+    cells = product((8, 16), enumerate(values))
+    found = [about | {"task.length": n, "seed": seed, metric: one} for n, (seed, one) in cells]
+    return replace(SHORT, metrics=(metric,), y_base=base, form=form), found
+
+
 def of_two_tasks():
-    """Trials of two tasks, of which one has a metric more."""
     both = [{**one, "task.kind": "reverse_ordering"} for one in small()]
     more = {"task.kind": "sorting", "ascending_pair_share": 0.999}
     return both + [{**one, **more, "run": f"s{place}"} for place, one in enumerate(small())]
 
 
 def at_first():
-    """Trials with the rows of one condition at the first position."""
     records = of_gru(stability(FEW[:2]))
     for record in records:
         keep_rows(record, lambda row: (row["condition"], row["position"]) == (CONDITIONS[0], 1))
@@ -151,6 +160,14 @@ TWO_TASKS = replace(POINTS, rows="task.kind", metrics=("token_accuracy", "ascend
 BY_UPDATE = replace(POINTS, x="update", x_base=None)
 MAPPED = ("perplexity", "target_accuracy")
 LOGARITHMIC = replace(BY_UPDATE, metrics=MAPPED, table="stability_map", y_base=10)
+SHORT = FigureLayout("task.length", "core.kind", "encoding.kind", ("loss",), form="bands")
+SIZES = [*trials(("gru",), (8,), TWO), *trials(("lstm",), (1024,), TWO)]
+ARMS = FigureLayout(("encoding.kind", "encoding.masked"), "core.kind", "task.length", ("loss",))
+ACCURACY = replace(POINTS, metrics=("token_accuracy",), contrast=None)
+SAME = [one | {"token_accuracy": 0.9999 + one["seed"] / 10**8} for one in small()]
+ENDS = [("token_accuracy", None, 0.56, 0.58), ("token_accuracy", None, 0.2, 0.4)]
+ENDS += [("loss", None, 0.1, 0.3), ("loss", 2, 10.0, 11.0), ("loss", 2, 1.0, 3.0)]
+ENDS = [(form, *one) for form in ("points", "bands") for one in ENDS]
 WORDS = FigureLayout("encoding.kind", "core.kind", "task.length", ("loss",))
 FED_BACK = FigureLayout(
     "task.vocab_size", ("core.kind", "encoding.kind"), "feedback", ("token_accuracy",),
@@ -184,6 +201,16 @@ CASES: dict[str, Callable[[], tuple[FigureLayout, Records]]] = {
     "points, signs differ in a row": of_signs,
     "points, a metric of one block": lambda: (TWO_TASKS, of_two_tasks()),
     "points of a share, in blocks": lambda: scored(SHARES, 0.85, 0.95),
+    "points along words of two columns": lambda: (ARMS, arms()),
+    "points, a chance near": lambda: (ACCURACY, trials(("gru",), (32,), TWO)),
+    "points, nearly equal": lambda: (ACCURACY, SAME),
+    "points, other vocabularies": lambda: (replace(SHORT, form="points"), SIZES),
+    "points, other vocabularies in blocks": lambda: (
+        replace(SHORT, form="points", panels="preset", rows="core.kind"),
+        SIZES,
+    ),
+    **{f"{' '.join(map(str, one))}, far beyond": partial(beyond, *one) for one in ENDS},
+    "bands of one place": lambda: (SHORT, SIZES[:4]),
     "bands": lambda: (BANDS, by_length(FEW)),
     "bands, a panel for each end": lambda: (LENGTHENED, lengthened()),
     "bands, beginning out of range": lambda: (FALLING, falling()),
@@ -229,8 +256,13 @@ def shape(found):
     return [type(found).__name__, found.get_cmap().name, *map(rounded, (found.get_clim(), colours))]
 
 
+def aside(drawn):
+    """Return by how many pixels error bars stand beside their marks."""
+    places = [one.get_transform().transform((4, 0.5))[0] for one in (drawn[0], *drawn[2])]
+    return rounded(np.subtract(places[1:], places[0]))
+
+
 def panel(axes):
-    """Return all that stands in a panel."""
     return {
         "titles": [axes.get_title(loc=place) for place in ("left", "right")],
         "labels": [axes.get_xlabel(), axes.get_ylabel()],
@@ -256,13 +288,13 @@ def panel(axes):
             ]
             for one in axes.lines
         ],
-        "errors": [one.get_label() for one in axes.containers],
+        "errors": [[one.get_label(), aside(one)] for one in axes.containers],
+        "offset": axes.yaxis.get_offset_text().get_text(),
         "shapes": [shape(one) for one in axes.collections],
     }
 
 
 def drawn(name, step=1):
-    """Return all that a figure shows, as in JSON."""
     about, records = CASES[name]()
     figure = draw(experiment(figure=about), records[::step])
     legends = [[text.get_text() for text in one.get_texts()] for one in figure.legends]
@@ -271,7 +303,6 @@ def drawn(name, step=1):
 
 
 def agree(one, other, place, **tolerance):
-    """Compare values as in JSON, numbers up to a tolerance."""
     if isinstance(one, dict):
         assert one.keys() == other.keys(), place
         for key in one:

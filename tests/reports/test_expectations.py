@@ -78,16 +78,13 @@ def test_a_failure_to_replicate_is_said(mean, fails):
     assert ("failure to replicate" in text) == (mean != -0.1)
 
 
-def test_what_is_not_published_was_not_run():
+def test_what_is_not_published_was_not_run_and_a_registered_sweep_is_known_by_its_trials():
     absent = number("above", terms=[{"weight": 1, "sweep": "nowhere", "where": {}}])
     two = claims("supported", failure=True, claims=["nowhere: name", "nowhere: other"])
     text = page(absent, two, values=around(0.1))
     assert "2 rows: 2 not run." in text
     assert "failure to replicate" not in text
     assert text.count("no trial is published") == 2
-
-
-def test_a_registered_sweep_is_known_by_its_trials():
     found = study(around(0.1))
     sweep = {"experiment": "vocabulary_size", "scale": "small", "overrides": {}, "rule": "2026-12"}
     sweep |= {"claims": {}, "name": "sweep-small-1234"}

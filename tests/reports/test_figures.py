@@ -3,7 +3,6 @@
 import random
 import re
 from dataclasses import replace
-from itertools import product
 from typing import Any
 
 import matplotlib as mpl
@@ -13,7 +12,7 @@ from matplotlib.figure import Figure
 from pernn.errors import ConfigError
 from pernn.lab.experiments import CATALOGUE, FigureLayout, find_experiment
 from pernn.lab.reports import Report, draw, render, to_csv
-from pernn.lab.reports.figures import CHANCE, STRAIGHT, _in_steps
+from pernn.lab.reports.figures import STRAIGHT, _in_steps
 from pernn.lab.reports.forms import looks
 from pernn.lab.reports.panels import Scale, tick_log
 from pernn.lab.reports.texts import Labels, footer, names_of
@@ -91,13 +90,6 @@ def test_the_footer_explains_the_form_and_mixed_presets(form, records, ends):
     assert text.endswith(ends)
 
 
-def test_four_conditions_look_like_the_papers():
-    order = [f"{a} among {b}" for a in ("Frequent", "Rare") for b in ("Frequent", "Rare")]
-    found = looks("condition", order)
-    assert [found[name]["linestyle"] for name in order] == ["-", "--", "-", "--"]
-    assert [found[name]["color"] for name in order] == 2 * ["#0072B2"] + 2 * ["#D55E00"]
-
-
 @pytest.mark.parametrize("name", list(CATALOGUE))
 def test_no_column_is_shown_by_its_name(name):
     found = find_experiment(name)
@@ -118,28 +110,7 @@ def test_no_column_is_shown_by_its_name(name):
     assert not {c for c, text in shown.items() if text == c or "_" in text or "." in text}
 
 
-def test_nothing_to_draw_is_said():
-    assert "no finished trials yet" in texts(draw(experiment(), []))
-    figure = draw(experiment(figure=BANDS), trials())
-    assert "no finished trial has a table 'by_length'" in texts(figure)
-
-
-def test_conditions_of_several_columns_stand_in_the_order_of_their_names():
-    columns = ("encoding.kind", "encoding.masked")
-    layout = FigureLayout(x=columns, panels="core.kind", lines="task.length", metrics=("loss",))
-    cells = product(trials(("gru",), (4,)), range(6))
-    records = [{**one, "encoding.masked": f"phase {number}"} for one, number in cells]
-    names = {"sinusoidal, phase 3": "Third first", "encoding.kind, encoding.masked": "Arm"}
-    about = experiment(figure=layout)
-    axes = draw(replace(about, labels={**names, **about.labels}), records).axes[0]
-    found = [tick.get_text() for tick in axes.get_xticklabels()]
-    assert len(found) == 12
-    assert found[:2] == ["Third first", "Vanilla, phase 0"]
-    assert {tick.get_rotation() for tick in axes.get_xticklabels()} == {60}
-    assert axes.get_xlabel() == "Arm"
-
-
-def test_encodings_look_the_same_in_every_figure():
+def test_conditions_and_encodings_look_the_same_in_every_figure():
     kinds = ["none", "sinusoidal", "repeated_embedding", "learned", "random", "other"]
     every = looks("encoding.kind", kinds)
     assert len({one["color"] for one in every.values()}) == 6
@@ -155,6 +126,10 @@ def test_encodings_look_the_same_in_every_figure():
     codes = looks(("encoding.kind", "task.codes"), [("none", None), ("none", "onset")])
     others = [*looks("task.kind", ["one", "two"]).values(), codes["none", "onset"]]
     assert not {one["color"] for one in others} & {"#D55E00", "#0072B2"}
+    order = [f"{a} among {b}" for a in ("Frequent", "Rare") for b in ("Frequent", "Rare")]
+    found = looks("condition", order)
+    assert [found[name]["linestyle"] for name in order] == ["-", "--", "-", "--"]
+    assert [found[name]["color"] for name in order] == 2 * ["#0072B2"] + 2 * ["#D55E00"]
 
 
 LINES = FigureLayout("task.vocab_size", "core.kind", "encoding.kind", ("loss",))
@@ -240,9 +215,8 @@ def test_means_of_trials_that_never_arrive_are_lower_bounds():
     layout = replace(FACTORS, form="points", contrast=None)
     about, records = experiment(figure=layout), paced(1.1, 1.3, 1.2, 4.0, 8.0)
     figure = draw(about, records)
-    hollow = [line for line in figure.axes[1].lines if line.get_marker() == "^"]
-    assert [line.get_markerfacecolor() for line in hollow] == ["white"]
-    assert hollow[0].get_gid().endswith("|Vanilla, Vocabulary size K: 8: ≥ 870 [687, 1053], n = 5")
+    (hollow,) = (line for line in figure.axes[1].lines if line.get_marker() == "^")
+    assert hollow.get_gid().endswith("|Vanilla, Vocabulary size K: 8: ≥ 870 [687, 1053], n = 5")
     marks = {one.get_label(): one[0].get_markevery() for one in figure.axes[1].containers}
     assert (marks["Vanilla"], marks["Position-encoded"]) == ([], [0])
     assert footer(about, records).endswith(
@@ -253,75 +227,6 @@ def test_means_of_trials_that_never_arrive_are_lower_bounds():
     assert "| ≥ 870 \\[687, 1053\\] |" in report.table()
     assert "<td>≥ 870 [687, 1053]<br>" in report.html()
     assert "≥" not in to_csv(report.rows, report.all_metrics)
-
-
-@pytest.mark.parametrize("form", ["points", "bands"])
-@pytest.mark.parametrize(
-    ("metric", "base", "values", "ends"),
-    [
-        ("token_accuracy", None, (0.56, 0.58), (0.443, 0.697)),
-        ("token_accuracy", None, (0.2, 0.4), (0.0, 1.0)),
-        ("loss", None, (0.1, 0.3), (-1.07, 1.47)),
-        ("loss", 2, (10.0, 11.0), (4.15, 16.85)),
-        ("loss", 2, (1.0, 3.0), (1.0, 14.7)),
-    ],
-)
-def test_intervals_beyond_all_trials_stay_in_sight(form, metric, base, values, ends):
-    """As far as the metric can be there."""
-    layout = FigureLayout("task.length", "core.kind", "encoding.kind", (metric,), form=form)
-    about = trial(core__kind="gru", encoding__kind="none")
-    cells = product((8, 16), enumerate(values))
-    records = [about | {"task.length": n, "seed": seed, metric: v} for n, (seed, v) in cells]
-    (axes,) = draw(experiment(figure=replace(layout, y_base=base)), records).axes
-    low, high = axes.get_ylim()
-    assert low < ends[0] < ends[1] < high
-
-
-def test_error_bars_stand_side_by_side():
-    about = trial(core__kind="gru", task__vocab_size=8)
-    records = [
-        about | {"encoding.kind": code, "seed": seed, "token_accuracy": min(seed, 1.0)}
-        for code, seed in product(("none", "sinusoidal"), range(3))
-    ]
-    layout = replace(POINTS, metrics=("token_accuracy",), contrast=None)
-    (axes,) = draw(experiment(figure=layout), records).axes
-    bars = [bars.get_transform().transform((8, 0))[0] for *_, (bars,) in axes.containers]
-    marks = [line.get_transform().transform((8, 0))[0] for line, *_ in axes.containers]
-    assert bars[0] < marks[0] == marks[1] < bars[1]
-
-
-def test_panels_of_other_vocabularies_say_so():
-    records = [*trials(("gru",), (8,)), *trials(("lstm",), (1024,))]
-    layout = replace(LINES, x="task.length")
-    for about in (layout, replace(layout, panels="preset", rows="core.kind")):
-        found = [text.split("\n")[0] for text in texts(draw(experiment(figure=about), records))]
-        assert {"GRU, K = 8", "LSTM, K = 1,024"} <= {*found}
-    for about in (LINES, replace(layout, panels=("core.kind", "task.vocab_size"))):
-        assert not [one for one in texts(draw(experiment(figure=about), records)) if ", K" in one]
-
-
-def test_a_scale_has_no_offset():
-    records = [one | {"token_accuracy": 0.9999 + one["seed"] / 10**8} for one in FEW]
-    (axes,) = draw(experiment(figure=replace(LINES, metrics=("token_accuracy",))), records).axes
-    assert axes.yaxis.get_offset_text().get_text() == ""
-
-
-def test_where_a_band_has_one_place_it_is_drawn_as_points():
-    records = trials(("gru",), (8,), (111, 222))
-    layout = FigureLayout("task.length", "core.kind", "encoding.kind", ("loss",), form="bands")
-    (axes,) = draw(experiment(figure=layout), records).axes
-    assert [one.get_label() for one in axes.containers] == ["Vanilla", "Position-encoded"]
-    assert [len(one.get_xdata()) for one in axes.lines if one.get_marker() == "."] == [2, 2]
-
-
-@pytest.mark.parametrize(("accuracy", "places"), [(0.03, 2), (0.9, 0)])
-def test_chance_is_drawn_wherever_it_is_in_sight(accuracy, places):
-    layout = replace(POINTS, metrics=("token_accuracy",), contrast=None)
-    few = enumerate(trials(("gru",), (32,), (111, 222)))
-    records = [one | {"token_accuracy": accuracy + 0.001 * place} for place, one in few]
-    (axes,) = draw(experiment(figure=layout), records).axes
-    chance = [one.get_ydata() for one in axes.lines if one.get_label() == CHANCE]
-    assert [value for some in chance for value in some] == places * [1 / 32]
 
 
 @pytest.mark.parametrize(

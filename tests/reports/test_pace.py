@@ -36,7 +36,6 @@ levels = st.floats(0.01, 1)
 
 
 def log_linear(updates, slope=0.1):
-    """A curve that gains as much with every doubling."""
     return [slope * math.log2(update) for update in updates]
 
 
@@ -140,12 +139,15 @@ def test_sooner_is_students_t_of_log2_factors():
     assert judge(more, pairs(*FACTORS)).verdict == "inconclusive"
 
 
-def test_trials_that_never_arrive_count_at_the_last_update_and_are_said():
+def test_trials_that_never_arrive_count_at_the_last_update_and_others_are_not_run():
     found = judge(claim(), pairs(1.1, 1.3, 1.2, 4.0, 8.0))
     restricted = np.log2([1.1, 1.3, 1.2, 1.6, 1.6])
     assert found.interval.estimate == pytest.approx(restricted.mean())
     assert found.num_seeds == 5
     assert "never reached, and counted at the last update: 2 of 5 none" in found.remark
+    bare = [{k: v for k, v in one.items() if "updates_to" not in k} for one in pairs(*FACTORS)]
+    assert judge(claim(), bare).verdict == "not run"
+    assert json.dumps(judge(claim(), pairs(*FACTORS)).dump())
 
 
 PACE, SIZE, VANILLA = pace_column(0.9), "task.vocab_size", {"encoding.kind": "none"}
@@ -195,12 +197,6 @@ def test_trainings_of_unequal_length_are_compared_within_the_shorter():
     found = compare_pace(*map(Side, CONDITIONS, sides), 0.9)
     assert found.cells[0].num_never == (0, 5)
     assert found.cells[0].interval.estimate == pytest.approx(math.log2(1024 / 640))
-
-
-def test_a_claim_about_what_records_do_not_have_is_not_run():
-    bare = [{k: v for k, v in one.items() if "updates_to" not in k} for one in pairs(*FACTORS)]
-    assert judge(claim(), bare).verdict == "not run"
-    assert json.dumps(judge(claim(), pairs(*FACTORS)).dump())
 
 
 def compared(records, level=0.9):

@@ -75,7 +75,6 @@ def write(directory, records=None, formats=FORMATS, **changes):
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
-    """A finished sweep's report, only to be read."""
     return write(tmp_path_factory.mktemp("finished") / "new" / "sweep")
 
 
@@ -88,15 +87,7 @@ def read(report):
 
 
 def told(report):
-    """The visible words of a page, with single blanks."""
     return " ".join(" ".join(read(report).words).split())
-
-
-def test_all_files_are_there_and_nothing_else(report):
-    assert {path.name for path in report.paths} == NAMES
-    assert {path.name for path in report.page.parent.iterdir()} == NAMES
-    assert report.page.name == "index.html"
-    assert [one.verdict for one in report.verdicts] == ["supported", "contradicted", "not run"]
 
 
 def test_equal_records_are_equal_bytes(report, tmp_path):
@@ -105,7 +96,7 @@ def test_equal_records_are_equal_bytes(report, tmp_path):
         assert first.read_bytes() == second.read_bytes(), first.name
 
 
-def test_the_page_says_it_all(report):
+def test_the_page_says_it_all_and_what_decided(report):
     text = told(report)
     assert text.index("✔ supported") < text.index("✘ contradicted") < text.index("Figure")
     for said in (
@@ -115,6 +106,26 @@ def test_the_page_says_it_all(report):
         assert said in text
     assert "incomplete" not in text
     assert "core.kind gru" not in text
+    assert {path.name for path in report.paths} == NAMES
+    assert {path.name for path in report.page.parent.iterdir()} == NAMES
+    assert report.page.name == "index.html"
+    assert [one.verdict for one in report.verdicts] == ["supported", "contradicted", "not run"]
+    verdict, text = report.verdicts[0], told(report)
+    markdown = (report.page.parent / "report.md").read_text().replace("\\", "")
+    assert verdict.quantity == "Loss, Position-encoded − Vanilla, mean over Vocabulary size K"
+    for one in (text, markdown):
+        assert f"{verdict.interval.estimate:.4g}" in one
+        assert verdict.intervals in one
+        assert verdict.cells[3].bootstrap.bounds in one
+    assert "Each of the 4 cells" in text
+    reader = read(report)
+    assert "svg" in reader.tags
+    assert not {"script", "link", "iframe", "img", "object"} & set(reader.tags)
+    inside = [link for link in reader.links if link.startswith("#")]
+    assert set(reader.links) - set(inside) <= NAMES
+    styles = re.findall(r"url\(([^)]*)\)", report.page.read_text())
+    assert all(target.strip("'\"").startswith("#") for target in styles)
+    assert "default-src 'none'" in report.page.read_text()
 
 
 def test_parts_of_ones_own_come_first_with_short_names_and_paired_numbers(report, tmp_path):
@@ -141,18 +152,7 @@ def test_parts_of_ones_own_come_first_with_short_names_and_paired_numbers(report
     assert write(tmp_path / "one", trials(("mine:Own",), seeds=(111,))).own == []
 
 
-def test_the_page_is_self_contained(report):
-    reader = read(report)
-    assert "svg" in reader.tags
-    assert not {"script", "link", "iframe", "img", "object"} & set(reader.tags)
-    inside = [link for link in reader.links if link.startswith("#")]
-    assert set(reader.links) - set(inside) <= NAMES
-    styles = re.findall(r"url\(([^)]*)\)", report.page.read_text())
-    assert all(target.strip("'\"").startswith("#") for target in styles)
-    assert "default-src 'none'" in report.page.read_text()
-
-
-def test_an_unfinished_sweep_says_so(tmp_path):
+def test_unfinished_sweeps_lost_trials_and_no_claims_are_told(tmp_path, report):
     report = write(tmp_path, trials()[:-5], SVG)
     for text in (report.page.read_text(), (tmp_path / "report.md").read_text()):
         assert "75 of 80 trials finished" in text
@@ -162,6 +162,18 @@ def test_an_unfinished_sweep_says_so(tmp_path):
     assert "0 of 80 trials finished" in empty.page.read_text()
     assert "No finished trials yet." in " ".join(read(empty).words)
     assert {verdict.verdict for verdict in empty.verdicts} == {"not run"}
+    records = finished()[:-1]
+    records[0] |= {"diverged": 9, "loss": 9.0}
+    report = write(tmp_path, records, SVG)
+    text = " ".join(read(report).words)
+    assert "79 of 80 trials finished, 1 of them diverged and counted as the worst" in text
+    verdict = report.verdicts[0]
+    assert (verdict.num_diverged, verdict.num_missing) == (1, 0)
+    assert "1 trial diverged and counts as the worst" in text
+    bare = write(tmp_path, [], SVG, claims=())
+    assert "No claims are attached" in bare.page.read_text()
+    judged = ["How these are judged" in one.page.read_text() for one in (report, bare)]
+    assert judged == [True, False]
 
 
 def test_hostile_words_are_shown_and_do_nothing(tmp_path):
@@ -190,35 +202,6 @@ def test_hostile_words_are_shown_and_do_nothing(tmp_path):
     assert "\x1b" not in table
 
 
-def test_every_verdict_shows_what_decided(report):
-    verdict, text = report.verdicts[0], told(report)
-    markdown = (report.page.parent / "report.md").read_text().replace("\\", "")
-    assert verdict.quantity == "Loss, Position-encoded − Vanilla, mean over Vocabulary size K"
-    for one in (text, markdown):
-        assert f"{verdict.interval.estimate:.4g}" in one
-        assert verdict.intervals in one
-        assert verdict.cells[3].bootstrap.bounds in one
-    assert "Each of the 4 cells" in text
-
-
-def test_lost_and_missing_trials_are_told(tmp_path):
-    records = finished()[:-1]
-    records[0] |= {"diverged": 9, "loss": 9.0}
-    report = write(tmp_path, records, SVG)
-    text = " ".join(read(report).words)
-    assert "79 of 80 trials finished, 1 of them diverged and counted as the worst" in text
-    verdict = report.verdicts[0]
-    assert (verdict.num_diverged, verdict.num_missing) == (1, 0)
-    assert "1 trial diverged and counts as the worst" in text
-
-
-def test_an_experiment_without_claims_says_so(report, tmp_path):
-    bare = write(tmp_path, [], SVG, claims=())
-    assert "No claims are attached" in bare.page.read_text()
-    judged = ["How these are judged" in one.page.read_text() for one in (report, bare)]
-    assert judged == [True, False]
-
-
 LAYOUT = replace(HEAT, rows="encoding.kind")
 MAIN = replace(POINTS, metrics=("token_accuracy",), contrast=None, x_base=None)
 FIGURES = {"loss_and_accuracy": replace(MAIN, x="loss", form="scatter"), "by_position": LAYOUT}
@@ -229,7 +212,6 @@ DRAWN = {"figure": MAIN, "more_figures": FIGURES, "labels": CAPTIONS}
 
 @pytest.fixture(scope="module")
 def illustrated(tmp_path_factory):
-    """A report with further figures."""
     records = [one for one in stability((111, 222)) if one["core.kind"] == "gru"]
     return write(tmp_path_factory.mktemp("further"), records, **DRAWN)
 

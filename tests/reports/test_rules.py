@@ -40,17 +40,13 @@ def test_correction_holds_for_all_claims_together():
     assert corrected <= binom.ppf(1 - 1e-4, NUM_DRAWS, 2 * ALPHA) / NUM_DRAWS
 
 
-def test_two_sided_holm_reads_the_direction_off():
+def test_holm_reads_the_direction_off_and_corrects_primary_claims_for_their_own_number():
     """p-values of the sorting claims: the second missed the one-sided rule by 0.00004."""
     found = [(0.001, 0.999), (0.005593, 0.994407), (0.999, 0.001), *[(0.3, 0.7)] * 3]
     older = correct(found, [False] * 6, "2026-11")
     assert older == ["supported", "inconclusive", "contradicted", *["inconclusive"] * 3]
     newer = correct(found, [False] * 6, "2026-12")
     assert newer == ["supported", "supported", "contradicted", *["inconclusive"] * 3]
-
-
-def test_primary_claims_are_corrected_for_their_own_number():
-    """The gain of the GRU at its best rate: p 0.0063 among fifteen claims."""
     found = [(0.0063, 0.9937), *[(0.4, 0.6)] * 14]
     primary = [True, *[False] * 14]
     assert correct(found, primary, "2026-12")[0] == "supported"
@@ -58,9 +54,6 @@ def test_primary_claims_are_corrected_for_their_own_number():
     assert correct(found, primary, "2026-11")[0] == "inconclusive"
     # What the others are does not matter to it, nor it to them.
     assert correct([found[0], *[(1e-9, 1.0)] * 14], primary, "2026-12")[1:] == ["supported"] * 14
-
-
-def test_a_rule_that_there_is_not_is_refused():
     unchecked = getattr(correct, "__wrapped__", correct)  # by beartype, which only tests have
     with pytest.raises(ConfigError, match="rule is invalid: expected one of"):
         unchecked([], [], "2027-01")

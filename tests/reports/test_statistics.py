@@ -125,14 +125,16 @@ def test_share_interval_agrees_with_scipy(hits, count):
     assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=1e-12)
 
 
-def test_holm_is_holms():
+def test_holm_is_holms_and_without_a_spread_nothing_can_be_said():
     """The example of Holm's paper's kind: 0.01 ≤ 0.05 / 4, 0.02 > 0.05 / 3, so the rest stays."""
     assert holm([0.02, 0.01, 0.03, 0.04], 0.05) == [False, True, False, False]
     assert holm([0.01, 0.012, 0.025, 0.05], 0.05) == [True] * 4
     assert holm([], 0.05) == []
+    for values in ([0.5, 0.5], [0.5]):
+        assert detectable(student_interval(values), len(values), 0.025) is None
 
 
-def test_pairs_match_by_seed_and_cell():
+def test_pairs_match_by_seed_and_cell_and_only_finite_numbers_are_numbers():
     cells = [
         (2, 8, "sinusoidal", 0.75), (1, 8, "none", 0.25), (1, 4, "sinusoidal", 1.0),
         (1, 8, "sinusoidal", 0.5), (1, 8, "random", 0.0), (2, 8, "none", 1.0), (3, 8, "none", 1.0),
@@ -140,9 +142,6 @@ def test_pairs_match_by_seed_and_cell():
     records = [trial(seed=seed, k=k, encoding__kind=kind, m=m) for seed, k, kind, m in cells]
     found = paired_differences(records, "m", ENCODING, ["k"])
     assert list(found.items()) == [((1, 8), 0.25), ((2, 8), -0.25)]
-
-
-def test_only_finite_numbers_are_numbers_and_stand_before_words():
     for value in (None, "0.5", True, math.nan, math.inf):
         assert number({"m": value}, "m") is None
     assert number({}, "m") is None
@@ -163,11 +162,6 @@ def test_what_can_be_seen_is_seen_in_four_of_five_studies(count, alpha, both_sid
     seen = seen.supports <= alpha
     # Both sides are rarely missed at once, so that halving the chance to miss asks for a bit more.
     assert 0.79 < seen.mean() < (0.83 if both_sides else 0.81)
-
-
-def test_without_a_spread_nothing_can_be_said():
-    for values in ([0.5, 0.5], [0.5]):
-        assert detectable(student_interval(values), len(values), 0.025) is None
 
 
 NUMBERS = st.integers(-3, 3) | st.floats(-1e6, 1e6)

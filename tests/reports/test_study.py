@@ -46,7 +46,6 @@ def chapter(**changes):
 
 
 def unpack(path):
-    """Return the chapters that the page keeps packed."""
     packed = re.findall(r'<script type="text/plain">(.*?)</script>', path.read_text())
     return [gzip.decompress(base64.b64decode(one)).decode() for one in packed]
 
@@ -61,7 +60,6 @@ def read(path):
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
-    """One sweep's page."""
     return write_study([chapter()], tmp_path_factory.mktemp("study") / "study.html")
 
 
@@ -75,11 +73,10 @@ LINE = re.compile(r'<tr id="([^"]*)" data-verdict="([^"]*)" data-experiment="([^
 
 
 def counts_of(path):
-    """What the page says in all about its claims."""
     return re.search(r'class="progress">(.*?)</p>', path.read_text())[1]
 
 
-def test_every_claim_stands_on_the_scorecard_with_a_link_of_its_own(study):
+def test_every_claim_stands_on_the_scorecard_and_nothing_is_loaded_from_outside(study):
     text = study.read_text()
     lines = LINE.findall(text)
     others = [name for name in experiment_names() if name != "vocabulary_size"]
@@ -97,6 +94,21 @@ def test_every_claim_stands_on_the_scorecard_with_a_link_of_its_own(study):
         "preset as-run", f"{trials()[0]['token_accuracy']:.6g}", "no finished trials",
     ):  # fmt: skip
         assert one in words
+    text, page = study.read_text(), read(study)
+    assert not {"iframe", "img", "object"} & set(page.tags)
+    assert all(link.startswith("#") for link in page.links)
+    assert "default-src 'none'" in text
+    assert "unsafe-inline' 'unsafe-eval'" not in text
+    assert len(page.scripts) == 1
+    one = trials()[0]
+    name = "Vocabulary size K: 4, seed 111"
+    assert f"<title>Vanilla, {name}: {one['token_accuracy']:.4g}</title>" in text
+    means = re.findall(r"<title>Position-encoded, Vocabulary size K: 4: ([^<]*)</title>", text)
+    assert all(re.fullmatch(r"\S+ \[\S+, \S+\], n = 5", mean) for mean in means)
+    assert len(means) == 4  # two networks, two metrics
+    assert f'<tr title="{one["run"]}"><td>GRU, Vanilla, {name}</td>' in text
+    colours = set(re.findall(r"(?:fill|stroke): (#\w+)", text))
+    assert colours == {"#d55e00", "#0072b2"}
 
 
 def test_a_claim_counts_once_by_its_planned_sweep(tmp_path):
@@ -124,7 +136,7 @@ def test_a_claim_counts_once_by_its_planned_sweep(tmp_path):
     assert sum(numbers) == every - own + whole
 
 
-def test_claims_on_the_same_numbers_count_once(tmp_path):
+def test_claims_on_the_same_numbers_count_once_unless_trials_stand_at_the_last_update(tmp_path):
     first = CLAIMS[0]
     opposite = replace(first, name="again", predicate=replace(first.predicate, sign=-1))
     about = experiment(claims=(first, opposite))
@@ -134,19 +146,12 @@ def test_claims_on_the_same_numbers_count_once(tmp_path):
     assert "1 supported" in counts
     assert "1 same numbers" in counts
     assert "contradicted" not in counts
-
-
-def test_claims_whose_trials_stand_at_the_last_update_count_each(tmp_path):
-    first = CLAIMS[0]
     about = experiment(claims=(first, replace(first, name="again")))
     found = chapter(experiment=about)
     vars(found)["verdicts"] = tuple(replace(one, is_cut=True) for one in found.verdicts)
     counts = counts_of(write_study([found], tmp_path / "study.html"))
     assert "2 supported" in counts
     assert "same numbers" not in counts
-
-
-def test_equal_shares_of_other_trials_count_each(tmp_path):
     any_share = ("task.vocab_size", PLANNED, (0.5,), 0.5, "any share")
     claims = []
     for kind in ("none", "sinusoidal"):
@@ -174,28 +179,6 @@ def test_chapters_after_the_first_are_packed_and_own_ones_are_first(tmp_path):
     assert path.read_text().count("<svg") == 1
 
 
-def test_marks_tell_their_values_and_trials_their_names(study):
-    text = study.read_text()
-    one = trials()[0]
-    name = "Vocabulary size K: 4, seed 111"
-    assert f"<title>Vanilla, {name}: {one['token_accuracy']:.4g}</title>" in text
-    means = re.findall(r"<title>Position-encoded, Vocabulary size K: 4: ([^<]*)</title>", text)
-    assert all(re.fullmatch(r"\S+ \[\S+, \S+\], n = 5", mean) for mean in means)
-    assert len(means) == 4  # two networks, two metrics
-    assert f'<tr title="{one["run"]}"><td>GRU, Vanilla, {name}</td>' in text
-    colours = set(re.findall(r"(?:fill|stroke): (#\w+)", text))
-    assert colours == {"#d55e00", "#0072b2"}
-
-
-def test_nothing_is_loaded_from_outside(study):
-    text, page = study.read_text(), read(study)
-    assert not {"iframe", "img", "object"} & set(page.tags)
-    assert all(link.startswith("#") for link in page.links)
-    assert "default-src 'none'" in text
-    assert "unsafe-inline' 'unsafe-eval'" not in text
-    assert len(page.scripts) == 1
-
-
 def test_hostile_names_are_text(tmp_path):
     names = (HOSTILE, LONG, RIGHT_TO_LEFT)
     records = [
@@ -216,7 +199,6 @@ def test_hostile_names_are_text(tmp_path):
 
 
 def _drawn(monkeypatch, rows):
-    """Return the figure of the curves before it becomes a file."""
     figures: list[Any] = []
     keep = lambda figure, stem: figures.append(figure) or ""  # noqa: E731
     monkeypatch.setattr("pernn.lab.reports.drawings.inline", keep)

@@ -28,9 +28,11 @@ def test_a_row_holds_the_values_and_both_intervals():
     assert found.student == student_interval(values)
 
 
-def test_a_seed_stands_once_in_a_condition():
+def test_a_seed_stands_once_in_a_condition_and_signs_are_escaped():
     with pytest.raises(ConfigError, match=r"two trials at core\.kind = gru, .*seed = 111"):
         summarise(trials(), ("core.kind", "task.vocab_size"), METRICS)
+    assert escape_markdown("a|b\n<b>&`*[x](y)") == "a\\|b &lt;b&gt;&amp;\\`\\*\\[x\\](y)"
+    assert clean("a\x1b[31m\u202eb\u2028\ud800c–é") == "a [31m b  c–é"
 
 
 def test_metrics_that_are_missing_stay_blank():
@@ -63,11 +65,6 @@ def test_any_text_stays_in_its_cell_and_is_no_formula(text):
     assert len(line) == 10
     assert not line[0].startswith(("=", "+", "-", "@"))
     assert line[0].removeprefix("'") == clean(text).removeprefix("'")
-
-
-def test_escapes():
-    assert escape_markdown("a|b\n<b>&`*[x](y)") == "a\\|b &lt;b&gt;&amp;\\`\\*\\[x\\](y)"
-    assert clean("a\x1b[31m\u202eb\u2028\ud800c–é") == "a [31m b  c–é"
 
 
 def test_mixed_networks_and_presets_are_said():

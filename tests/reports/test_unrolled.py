@@ -81,7 +81,7 @@ def test_claims_are_about_rows():
 LAYOUT = replace(GRID, metrics=("token_accuracy",))
 
 
-def test_the_report_is_of_rows(tmp_path):
+def test_the_report_is_of_rows_and_lists_the_first_of_many_trials(tmp_path, monkeypatch):
     records = by_condition()
     for one in records:
         if one["seed"] == 111:
@@ -102,11 +102,7 @@ def test_the_report_is_of_rows(tmp_path):
     assert "<summary>All 80 rows</summary>" in page
     assert "<summary>Every trial (20)</summary>" in page
     assert page.count("mixed presets: as-run, as-written") >= 2
-
-
-def test_of_too_many_trials_a_page_lists_the_first(tmp_path, monkeypatch):
     monkeypatch.setattr(report, "MAX_LISTED", 7)
-    records = by_condition()
     write(tmp_path, records, SVG, figure=LAYOUT)
     page = (tmp_path / "index.html").read_text()
     said = f"The first 7 of {len(records)} trials; pernn export gives all"

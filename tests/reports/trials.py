@@ -38,7 +38,6 @@ def trials(cores=("gru", "lstm"), vocab_sizes=(4, 8, 16, 32), seeds=SEEDS):
 
 @cache
 def planned():
-    """The 80 specs of `trials()`."""
     return tuple(
         RunSpec().override({column: record[column] for column in VARIED}) for record in trials()
     )
@@ -51,6 +50,7 @@ POINTS = FigureLayout(
 LABELS = {
     "none": "Vanilla", "sinusoidal": "Position-encoded", "gru": "GRU",
     "token_accuracy": "Token accuracy", "task.vocab_size": "Vocabulary size K",
+    "sinusoidal, phase 3": "Third arm", "encoding.kind, encoding.masked": "Arm",
 }  # fmt: skip
 
 
@@ -68,12 +68,10 @@ def experiment(**changes):
 
 
 def columns(names, rows):
-    """Name → what stands in a table's column."""
     return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
 
 
 def by_length(seeds=SEEDS):
-    """Trials whose accuracy falls with the length."""
     noise, records = random.Random(2), trials(("lstm",), (32,), seeds)
     lengths = list(range(5, 25))
     for record in records:
@@ -103,7 +101,6 @@ CONDITIONS = ("Frequent among Rare", "Rare among Frequent")
 
 
 def stability(seeds=SEEDS, shift=0.0):
-    """Trials whose similarity grows with updates and with the position."""
     noise, records = random.Random(5), trials(("gru", "lstm"), (32,), seeds)
     for record in records:
         cells = list(product((10, 20, 40), CONDITIONS, (1, 2, 3)))
@@ -117,7 +114,6 @@ def stability(seeds=SEEDS, shift=0.0):
 
 
 def curves(records, lines):
-    """The same trials with lines of metrics."""
     found = []
     for record in records:
         spec = {key: value for key, value in record.items() if is_setting(key)}

@@ -36,13 +36,10 @@ def test_a_node_with_other_code_ends_the_sweep(nodes, tmp_path, monkeypatch):
     assert not ear
 
 
-def test_a_cluster_without_what_a_trial_needs_is_told(tmp_path):
+def test_a_cluster_that_lacks_what_a_trial_needs_or_is_not_there_is_told(tmp_path):
     pytest.importorskip("ray", reason=NEEDS_RAY)
     with pytest.raises(MachineError, match="no node has 1 CPU and 1 GPU for a trial"):
         RayRunner(address="local", gpus_per_trial=1).run(SPECS, tmp_path, Ear())
-
-
-def test_an_address_without_a_cluster_is_told(tmp_path):
     pytest.importorskip("ray", reason=NEEDS_RAY)
     with pytest.raises(MachineError, match=r"Ray \(somewhere\): ValueError: Invalid address"):
         RayRunner(address="somewhere").run(SPECS, tmp_path, Ear())
@@ -77,7 +74,6 @@ def test_what_cannot_be_meant_is_refused(values):
 
 @pytest.fixture
 def child():
-    """The module of the processes that talk to Ray, which imports it."""
     return pytest.importorskip("pernn.lab.runners.ray_child", reason=NEEDS_RAY)
 
 

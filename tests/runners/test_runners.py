@@ -22,8 +22,6 @@ LONG = SPEC.override({"training.iterations": 1_000_000, "training.checkpoint_int
 
 
 class Ear(list[TrialEvent]):
-    """Remembers what it hears."""
-
     def __call__(self, event):
         self.append(event)
 

@@ -52,13 +52,16 @@ class Here:
         self.stopped = True
 
 
-def test_what_somebody_else_finished_is_not_started(tmp_path):
+def test_what_is_finished_or_held_elsewhere_is_passed_over(tmp_path):
     execute(SPEC, tmp_path, device="cpu")
     schedule, ear = make([SPEC, SPECS[1]], tmp_path)
     assert start(schedule) == SPECS[1]
     assert [(event.run, event.state, event.elsewhere) for event in ear] == [
         (SPEC.fingerprint(), "finished", True)
     ]
+    schedule, _ = make([STAGED, SPECS[1]], tmp_path)
+    with RunDirectory(tmp_path, SPEC.fingerprint()).locked():
+        assert start(schedule) == SPECS[1]
 
 
 def test_a_held_trial_is_passed_over_at_once_and_looked_at_again(tmp_path, monkeypatch):
@@ -75,12 +78,6 @@ def test_a_held_trial_is_passed_over_at_once_and_looked_at_again(tmp_path, monke
     assert "process" in event.message
     time.sleep(0.1)
     assert start(schedule) == SPEC
-
-
-def test_a_trial_whose_earlier_stage_is_held_is_passed_over(tmp_path):
-    schedule, _ = make([STAGED, SPECS[1]], tmp_path)
-    with RunDirectory(tmp_path, SPEC.fingerprint()).locked():
-        assert start(schedule) == SPECS[1]
 
 
 def test_another_hosts_lease_costs_no_waiting_and_is_followed_after_its_length(
@@ -119,7 +116,7 @@ def test_a_lease_that_was_not_seen_to_expire_is_not_taken(tmp_path, monkeypatch)
     assert time.monotonic() - begun < 5
 
 
-def test_deaths_are_counted_and_the_failure_is_in_the_journal(tmp_path):
+def test_what_was_stopped_unasked_is_started_again_and_deaths_are_counted(tmp_path):
     schedule, ear = make([SPEC], tmp_path)
     drive(Here(schedule, deaths=MAX_DEATHS), schedule)
     run = SPEC.fingerprint()
@@ -131,10 +128,7 @@ def test_deaths_are_counted_and_the_failure_is_in_the_journal(tmp_path):
     schedule, ear = make([SPEC], tmp_path)
     drive(Here(schedule, deaths=MAX_DEATHS - 1), schedule)
     assert ear.ends() == {run: "finished"}
-
-
-def test_what_was_stopped_unasked_is_started_again(tmp_path):
-    schedule, ear = make([SPEC], tmp_path)
+    schedule, ear = make([SPEC], tmp_path / "other")
     engine = Here(schedule)
     engine.stopped = True
     assert start(schedule) == SPEC

@@ -6,7 +6,6 @@ import torch
 from pernn.errors import ConfigError, StoreError
 from pernn.lab.runs import RunSpec, build, execute
 from pernn.lab.store import RunDirectory
-from pernn.lab.tasks import ReverseOrderingConfig
 from tiny import tiny
 
 CPU = torch.device("cpu")
@@ -47,20 +46,6 @@ def test_the_preset_decides_the_layout(preset, layout):
     assert build(asked, CPU).model.encoding.layout == "halves"
 
 
-def test_a_run_builds_its_task_and_checks_its_spec_once(tmp_path, monkeypatch):
-    tiny = {"task.length": 3, "task.num_held_out": 8, "training.iterations": 1}
-    spec = SPEC.override({**tiny, "training.batch_size": 2})
-    built, loaded = [], []
-    original = ReverseOrderingConfig.build
-    monkeypatch.setattr(
-        ReverseOrderingConfig, "build", lambda config: built.append(config) or original(config)
-    )
-    monkeypatch.setattr(RunSpec, "load", loaded.append)
-    execute(spec, tmp_path, device="cpu")
-    assert built == [spec.task]
-    assert loaded == []
-
-
 def test_a_run_is_not_resumed_on_another_corpus(tmp_path, monkeypatch):
     spec = tiny("language_modelling")
     execute(spec, tmp_path, device="cpu", on_update=lambda n: n != 3)
@@ -71,12 +56,6 @@ def test_a_run_is_not_resumed_on_another_corpus(tmp_path, monkeypatch):
         with pytest.raises(StoreError, match=r"began on data with SHA-256 .* now it is another"):
             execute(spec, tmp_path, device="cpu")
     assert execute(spec, tmp_path, device="cpu").state == "finished"
-
-
-def test_drawn_data_have_no_digest(tmp_path):
-    spec = tiny("sorting")
-    execute(spec, tmp_path, device="cpu")
-    assert "data_sha256" not in RunDirectory(tmp_path, spec.fingerprint()).read_environment()
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def test_a_real_trial_keeps_the_checkpoints_that_were_estimated(tmp_path):
     assert found.disk == pytest.approx(9 * tensors[-1], rel=0.05)
 
 
-def test_the_time_is_that_of_the_updates(tmp_path, monkeypatch):
+def test_the_time_is_that_of_the_updates_to_come(tmp_path, monkeypatch):
     seconds = [1.0, 2.0, 3.0, 4.0]
     monkeypatch.setattr(estimates, "measure", lambda *_: (seconds, 0))
     specs = [SPEC, SPEC.override({"seed": 2})]
@@ -49,9 +49,6 @@ def test_the_time_is_that_of_the_updates(tmp_path, monkeypatch):
     assert estimate(specs, tmp_path, **HERE).hours == pytest.approx(expected)
     halved = estimate(specs, tmp_path, **HERE | {"jobs": 2}).hours
     assert halved == pytest.approx([hours / 2 for hours in expected])
-
-
-def test_updates_that_are_done_and_trials_to_come_count(tmp_path, monkeypatch):
     monkeypatch.setattr(estimates, "measure", lambda *_: ([1.0], 1_000))
     whole = estimate([SPEC], tmp_path, **HERE)
     more = estimate([SPEC], tmp_path, **HERE, to_come=9)
@@ -62,7 +59,7 @@ def test_updates_that_are_done_and_trials_to_come_count(tmp_path, monkeypatch):
     assert estimate([SPEC], tmp_path, **HERE).hours == pytest.approx([24 / 3600] * 2)
 
 
-def test_what_decides_the_time_of_an_update_makes_a_kind(tmp_path):
+def test_what_decides_the_time_of_an_update_makes_a_kind_and_an_analysis_is_one(tmp_path):
     changes = [
         {},
         {"training.iterations": 50, "seed": 2},
@@ -71,6 +68,9 @@ def test_what_decides_the_time_of_an_update_makes_a_kind(tmp_path):
     ]
     found = estimate([SPEC.override(change) for change in changes], tmp_path, **HERE)
     assert (found.num_kinds, found.num_measured) == (3, 3)
+    (seconds,), size = measure(SPEC.override({"analysis": {"num_per_condition": 2}}), "cpu", 1)
+    assert seconds > 0
+    assert size == 0
 
 
 def test_kernels_that_are_compiled_first_are_no_part_of_an_update(monkeypatch):
@@ -88,12 +88,6 @@ def test_kernels_that_are_compiled_first_are_no_part_of_an_update(monkeypatch):
     assert decide.cache_info().currsize
     assert len(taken) > 1
     assert max(taken) < estimates.ENOUGH_SECONDS
-
-
-def test_an_analysis_is_measured_by_one_checkpoint():
-    (seconds,), size = measure(SPEC.override({"analysis": {"num_per_condition": 2}}), "cpu", 1)
-    assert seconds > 0
-    assert size == 0
 
 
 def test_kinds_that_were_not_measured_widen_the_range(tmp_path, monkeypatch):
@@ -118,13 +112,10 @@ def test_kinds_that_were_not_measured_widen_the_range(tmp_path, monkeypatch):
     assert estimate(specs[:1], tmp_path, **HERE).describe() == "nothing that could be measured"
 
 
-def test_what_no_machine_can_hold_is_refused(tmp_path):
+def test_what_no_machine_can_hold_or_does_not_fit_is_refused(tmp_path):
     large = SPEC.override({"task.vocab_size": 2**31, "embedding_size": 2**20})
     with pytest.raises(MachineError, match="GiB of memory"):
         estimate([SPEC, large], tmp_path, **HERE)
-
-
-def test_what_does_not_fit_is_refused_by_how_much():
     fits = {"hours": (1, 2), "num_kinds": 1, "num_measured": 1, "disk": 1, "memory": 1}
     fits |= {"free_disk": 2 * 10**9, "free_memory": 2 * 10**9}
     estimates.Estimate(**fits).check()
@@ -137,15 +128,6 @@ def test_what_does_not_fit_is_refused_by_how_much():
         assert "--force" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "said"),
-    [
-        (None, ""),
-        (3, "about 3 s"),
-        (1800, "about 30 min"),
-        (3 * 3600 + 300, "about 3 h 5 min"),
-        (480 * 3600, "about 20.0 days"),
-    ],
-)
-def test_times_are_written_for_people(seconds, said):
-    assert show_time(seconds) == said
+def test_times_are_written_for_people():
+    said = ["", "about 3 s", "about 30 min", "about 3 h 5 min", "about 20.0 days"]
+    assert [*map(show_time, (None, 3, 1800, 3 * 3600 + 300, 480 * 3600))] == said

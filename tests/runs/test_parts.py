@@ -19,6 +19,7 @@ from tiny import tiny
 
 CPU = torch.device("cpu")
 SOURCE = """
+import random
 import numpy as np
 import torch
 from torch import nn
@@ -32,7 +33,7 @@ class Plain(nn.Module):
         self.input_size, self.hidden_size = input_size, hidden_size
         self.into = nn.Linear(input_size, hidden_size)
         self.back = nn.Linear(hidden_size, hidden_size)
-        self.drawn = np.random.rand()
+        self.drawn = np.random.rand(), random.random()
 
     def project(self, inputs, *, offset=0, bias=True):
         weight = self.into.weight[:, offset : offset + inputs.shape[-1]]
@@ -68,15 +69,12 @@ def module(tmp_path, monkeypatch):
     sys.modules.pop("plainparts", None)
 
 
-def test_a_part_by_place_is_spelt_out_and_loads_again(module):
+def test_a_part_by_place_is_spelt_out_keeps_its_place_and_loads_again(module):
     spec = module()
     assert spec.dump()["core"]["kind"] == "plainparts:PlainConfig"
     assert RunSpec.load(spec.dump()) == spec
     config = importlib.import_module("plainparts").PlainConfig
     assert spec.core == config(hidden_size=8)
-
-
-def test_a_part_that_has_a_kind_keeps_the_place_that_named_it():
     named = CORES.validate({"kind": "pernn.lab.cores:GRUConfig", "hidden_size": 3})
     assert named.dump() == {**GRUConfig(hidden_size=3).dump(), "kind": named.kind}
     assert CORES.validate(named.dump()) == named
@@ -109,6 +107,7 @@ def test_a_place_that_holds_no_part_is_refused(module, tmp_path, place, said):
 
 def seed_all(seed):
     torch.manual_seed(seed)
+    random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002
 
 
@@ -130,6 +129,10 @@ def test_a_part_that_draws_globally_is_repeatable(module):
     assert one.drawn == two.drawn
     other = build(spec.override({"seed": 222}), CPU).model.core
     assert not torch.equal(other.into.weight, one.into.weight)
+    state = random.getstate()  # of which the checker of types takes in tests
+    with building.seeded_globals(spec, "core", CPU):
+        assert random.random()
+    assert random.getstate() == state
 
 
 NOISY = SOURCE.replace("gate + self.back", "gate + 0.1 * torch.randn_like(gate) + self.back")
@@ -170,29 +173,6 @@ def test_an_encoding_whose_vectors_are_not_of_the_steps_alone_is_refused(module,
     spec = tiny().override({"encoding.kind": "plainparts:NoiseConfig"})
     with pytest.raises(ConfigError, match="the same at every call"):
         build(spec, CPU)
-
-
-def test_pythons_generator_is_seeded_and_restored_too():
-    spec = RunSpec(seed=111)
-    random.seed(1)
-    state = random.getstate()
-    with building.seeded_globals(spec, "core", CPU):
-        first = random.random()
-    assert random.getstate() == state
-    random.seed(2)
-    with building.seeded_globals(spec, "core", CPU):
-        assert random.random() == first
-
-
-def test_our_own_parts_draw_from_no_global_generator():
-    before = np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()  # noqa: NPY002
-    for core in CORES.names():
-        spec = tiny("reverse_ordering", core).override({"encoding.kind": "learned"})
-        spec.core.build(8, torch.Generator())
-        spec.encoding.build(8, "halves", torch.Generator())
-        spec.build_task().stream(1).train(0, 2)
-    after = np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()  # noqa: NPY002
-    assert before == after
 
 
 def test_a_changed_source_is_said_of_what_is_done_and_of_what_goes_on(module, tmp_path):

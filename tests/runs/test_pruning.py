@@ -21,7 +21,6 @@ def updates(root, spec):
 
 
 def prune(root, *waiting, **options):
-    """Prune everything; gives the names of the folders that went."""
     found = list(find_leftovers(root, list_runs(root), waiting, **options))
     assert not [one.skipped for one in found if one.skipped]
     assert not any(delete_leftovers(root, one) for one in found)

@@ -20,7 +20,6 @@ SPEC = tiny("reverse_ordering", "elman")
 
 
 def single(value):
-    """The number as TensorBoard keeps it."""
     return float(np.float32(value))
 
 
@@ -67,7 +66,6 @@ READERS = {"tensorboard": read_tensorboard, "wandb": read_wandb}
 
 
 def expected(root):
-    """All lines of the run's metrics, and the result."""
     directory = RunDirectory(root, SPEC.fingerprint())
     last = {"update": 12, "kind": "test", **directory.read_result()["metrics"]}
     return Counter(
@@ -119,10 +117,20 @@ def test_every_point_stands_once_however_often_a_run_is_taken_up(
     assert not [path for path in home.rglob("*") if path.is_file()]
 
 
-def test_worker_processes_write_them(tmp_path, monkeypatch):
+def test_worker_processes_write_them_and_a_missing_package_is_said_before(tmp_path, monkeypatch):
     monkeypatch.setenv(SINKS_VARIABLE, "tensorboard")
     LocalRunner(device="cpu").run([SPEC], tmp_path, lambda event: None)
     assert read_tensorboard(tmp_path / "logs" / "tensorboard") == expected(tmp_path)
+    monkeypatch.setenv(SINKS_VARIABLE, "")
+    monkeypatch.setattr(sinks, "find_spec", lambda name: None)
+    with pytest.raises(MachineError, match=r"--log-to wandb .*: .*pip install .*\[wandb\]'"):
+        Launch(log_to=["wandb"], jobs=1).make_runner()
+    monkeypatch.setattr(sinks, "find_spec", lambda name: object())
+    choose_sinks(["wandb", "tensorboard"])
+    assert sinks.os.environ[SINKS_VARIABLE] == "wandb,tensorboard"
+    monkeypatch.setenv(SINKS_VARIABLE, "tensorbord")
+    with pytest.raises(ConfigError, match=r"expected one of .*, got 'tensorbord'"):
+        choose_sinks(None)
 
 
 def test_a_sink_that_fails_is_left_out_and_the_run_goes_on(tmp_path, plain, monkeypatch):
@@ -144,19 +152,6 @@ def test_a_sink_that_fails_is_left_out_and_the_run_goes_on(tmp_path, plain, monk
     assert outcome.result["weights_sha256"] == plain
     assert written == [3, 5, 6]
     assert said == ["logging to wandb ended: OSError: no space\\nleft"]
-
-
-def test_a_missing_package_is_said_before_the_first_trial(tmp_path, monkeypatch):
-    monkeypatch.setenv(SINKS_VARIABLE, "")
-    monkeypatch.setattr(sinks, "find_spec", lambda name: None)
-    with pytest.raises(MachineError, match=r"--log-to wandb .*: .*pip install .*\[wandb\]'"):
-        Launch(log_to=["wandb"], jobs=1).make_runner()
-    monkeypatch.setattr(sinks, "find_spec", lambda name: object())
-    choose_sinks(["wandb", "tensorboard"])
-    assert sinks.os.environ[SINKS_VARIABLE] == "wandb,tensorboard"
-    monkeypatch.setenv(SINKS_VARIABLE, "tensorbord")
-    with pytest.raises(ConfigError, match=r"expected one of .*, got 'tensorbord'"):
-        choose_sinks(None)
 
 
 @pytest.mark.parametrize("kind", ["link", "file"])

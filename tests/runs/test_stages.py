@@ -12,6 +12,7 @@ from pernn.errors import BusyError, ConfigError, CorruptError, TrialError
 from pernn.lab.runs import RunSpec, execute, execution
 from pernn.lab.store import RunDirectory, sealed
 from pernn.lab.training import advance
+from runs import test_anatomy
 from runs.bits import contents, cut
 from tiny import tiny
 
@@ -40,14 +41,17 @@ def test_the_first_stage_is_an_ordinary_run():
 @pytest.mark.parametrize(
     ("spec", "updates"),
     # In the first stage, at its end, at the beginning of the second, in it.
-    [(EXTENDED, (3, 9, 10, 14)), (SPEC, (5, 10, 11, 13))],
-    ids=["extended", "analysed"],
+    [
+        *((EXTENDED, (3, 9, 10, 14)), (SPEC, (5, 10, 11, 13))),
+        *((test_anatomy.SPEC, (61, 62)), (test_anatomy.DESCENT, (61, 65))),
+    ],
+    ids=["extended", "analysed", "anatomy", "descent"],
 )
 def test_cut_anywhere_it_ends_in_the_same_bits(tmp_path, spec, updates):
     cut(spec, tmp_path, updates)
 
 
-def test_frozen_weights_are_those_of_the_pretraining(tmp_path):
+def test_trials_share_a_pretraining_whose_weights_stay_frozen(tmp_path):
     execute(EXTENDED, tmp_path, device="cpu")
     before, after = (
         RunDirectory(tmp_path, one.fingerprint()).checkpoints.load_latest()[0].arrays
@@ -63,6 +67,10 @@ def test_frozen_weights_are_those_of_the_pretraining(tmp_path):
     cores = [name for name in before if name.startswith("model.core.")]
     assert cores
     assert all(np.array_equal(before[name], after[name]) for name in cores)
+    heard: list[int] = []
+    other = EXTENDED.override({"training.iterations": 5})
+    execute(other, tmp_path, device="cpu", on_update=lambda n: not heard.append(n))
+    assert heard == list(range(10, 15))
 
 
 def test_a_damaged_analysis_goes_on_once_the_advice_is_followed(tmp_path):
@@ -93,14 +101,6 @@ def test_a_trial_is_as_old_as_its_first_stage(tmp_path, spec, date):
     assert RunDirectory(tmp_path, spec.fingerprint()).read_environment()["date"] == (date or "")
 
 
-def test_trials_share_a_pretraining(tmp_path):
-    execute(EXTENDED, tmp_path, device="cpu")
-    heard: list[int] = []
-    other = EXTENDED.override({"training.iterations": 5})
-    execute(other, tmp_path, device="cpu", on_update=lambda n: not heard.append(n))
-    assert heard == list(range(10, 15))
-
-
 def test_a_pretraining_that_is_busy_is_left_to_whom_it_belongs(tmp_path):
     first = RunDirectory(tmp_path, EXTENDED.first_stage().fingerprint())
     with first.locked(), pytest.raises(BusyError, match="is working on this run"):
@@ -115,18 +115,6 @@ def test_a_pretraining_without_its_checkpoint_is_said(tmp_path):
         file.write_bytes(b"")
     with pytest.raises(CorruptError, match="delete this directory to pretrain again"):
         execute(EXTENDED, tmp_path, device="cpu")
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"pretraining.task.vocab_size": 8}, "8 are not fewer than 8"),
-        ({"pretraining.steps": 3}, "unknown key"),
-    ],
-)
-def test_stages_that_do_not_fit_are_refused(change, said):
-    with pytest.raises(ConfigError, match=said):
-        EXTENDED.override(change)
 
 
 def test_what_follows_on_a_diverged_pretraining_has_diverged_too(tmp_path, monkeypatch):
@@ -203,20 +191,21 @@ def test_a_result_has_accuracy_and_stability(tmp_path):
     assert set(tables["stability_map"]["position"]) == {1, 2, 3, 4}
 
 
-def test_a_checkpoint_that_is_gone_is_said(tmp_path):
-    execute(TRAINING, tmp_path, device="cpu")
-    folder = RunDirectory(tmp_path, TRAINING.fingerprint()).path / "checkpoints"
-    (folder / "update-000000004" / "tensors.safetensors").write_bytes(b"no")
-    with pytest.raises(CorruptError, match="update-000000004"):
-        execute(SPEC, tmp_path, device="cpu")
-
-
-def test_what_cannot_be_analysed_is_refused(tmp_path):
+def test_stages_that_do_not_fit_and_what_is_gone_are_said(tmp_path):
+    wrong = (("task.vocab_size", 8, "8 are not fewer than 8"), ("steps", 3, "unknown key"))
+    for path, value, said in wrong:
+        with pytest.raises(ConfigError, match=said):
+            EXTENDED.override({f"pretraining.{path}": value})
     with pytest.raises(ConfigError, match=r"analysis\.source_step 5 lies beyond the input"):
         SPEC.override({"analysis.source_step": 5})
     other = tiny("language_modelling").override({"analysis": {"num_per_condition": 2}})
     with pytest.raises(ConfigError, match="measured on tokens"):
         execute(other, tmp_path, device="cpu")
+    execute(TRAINING, tmp_path, device="cpu")
+    folder = RunDirectory(tmp_path, TRAINING.fingerprint()).path / "checkpoints"
+    (folder / "update-000000004" / "tensors.safetensors").write_bytes(b"no")
+    with pytest.raises(CorruptError, match="update-000000004"):
+        execute(SPEC, tmp_path, device="cpu")
 
 
 def test_the_command_analyses_a_half_finished_run(tmp_path):

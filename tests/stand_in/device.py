@@ -37,9 +37,11 @@ class RefusedError(AssertionError):
 class StandIn(TorchDispatchMode):
     """Refuses what does not go on a GPU; numbers that are fetched outside of it are zeros."""
 
-    def __init__(self, factors: set[torch.dtype], device: torch.device = META) -> None:
+    device = META
+
+    def __init__(self, factors: set[torch.dtype]) -> None:
         super().__init__()
-        self.device, self.factors = device, factors  # types of products' factors in a recording
+        self.factors = factors  # types of products' factors in a recording
         self.recorded = list[str]()  # operations that were let through in one
         self.is_steady = False  # all is set up: copies to the device must not wait
         self.pinned: list[Tensor] = []
@@ -47,7 +49,6 @@ class StandIn(TorchDispatchMode):
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        """What runs inside is recorded."""
         self._is_recording = True
         try:
             yield

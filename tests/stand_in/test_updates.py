@@ -45,7 +45,6 @@ def make_spec(core, encoding, task, precision, **training):
 
 
 def factors_of(spec: RunSpec) -> set[torch.dtype]:
-    """Return what types factors may have; of S4D only the linear maps round."""
     factors = {torch.bfloat16 if spec.training.precision == "bf16" else torch.float32}
     return factors | ({torch.float32} if spec.core.kind == "s4d" else set())
 

@@ -8,7 +8,6 @@ from pernn.lab.store import RunDirectory
 
 
 def spec(seed, core="gru"):
-    """A small trial."""
     return RunSpec.load(
         {
             "task": {"kind": "reverse_ordering", "vocab_size": 4, "length": 5, "num_held_out": 32},
@@ -19,7 +18,6 @@ def spec(seed, core="gru"):
 
 
 def begin(root, one):
-    """A run that was begun and killed."""
     run = RunDirectory(root, one.fingerprint())
     run.path.mkdir(parents=True, exist_ok=True)
     (run.path / "spec.json").unlink(missing_ok=True)
@@ -29,7 +27,6 @@ def begin(root, one):
 
 
 def finish(root, one, noise):
-    """A run with a result."""
     run = begin(root, one)
     run.note("finished", update=one.num_updates, updates=one.num_updates, seconds=0.5)
     metrics = {"loss": noise.expovariate(1), "token_accuracy": noise.random()}

@@ -75,7 +75,7 @@ def test_every_flipped_bit_is_noticed(folder, name):
             folder.load(2)
 
 
-def test_a_pickle_is_never_run(folder, tmp_path):
+def test_missing_files_renamed_folders_and_pickles_are_noticed(folder, tmp_path):
     content = pickle.dumps(Trap(tmp_path / "exploded"))
     (newest(folder) / TENSORS).write_bytes(content)
     manifest = json.loads((newest(folder) / MANIFEST).read_text())
@@ -84,9 +84,6 @@ def test_a_pickle_is_never_run(folder, tmp_path):
     with pytest.raises(CorruptError, match="not safetensors"):
         folder.load(2)
     assert not (tmp_path / "exploded").exists()
-
-
-def test_missing_files_and_renamed_folders_are_noticed(folder):
     newest(folder).rename(folder.path / "update-000000003")
     with pytest.raises(CorruptError, match="another update"):
         folder.load(3)

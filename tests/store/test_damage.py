@@ -69,14 +69,6 @@ def test_a_changed_digit_is_noticed(run, tmp_path):
         load_sweep(tmp_path, "a")
 
 
-def test_files_of_an_earlier_version_have_no_checksum(run):
-    path = run.path / "result.json"
-    values = json.loads(path.read_text())
-    del values["checksum"]
-    path.write_text(json.dumps(values))
-    assert run.read_result() == values
-
-
 def test_a_finished_runs_edited_spec_reaches_no_report(run, tmp_path):
     change(run.path / "spec.json", '"seed": 1', '"seed": 2')
     with pytest.raises(CorruptError, match="was changed"):
@@ -129,21 +121,29 @@ def test_lines_read_at_once_are_those_read_one_by_one(read_lines, damage):
             assert read_lines(changed, strict=False) == expected
 
 
-def test_a_sealed_line_among_others_is_checked(read_lines):
+def test_a_sealed_line_among_others_is_checked_and_older_files_have_no_checksum(read_lines, run):
     content = json.dumps(sealed({"a": 1})).encode()
     lines = [b'{"a": 1}\n', content + b"\n"]
     assert read_lines(b"".join(lines)) == [{"a": 1}, {"a": 1}]
     with pytest.raises(CorruptError, match="line 2: changed since"):
         read_lines(b"".join(lines).replace(b'1, "', b'2, "'))
+    path = run.path / "result.json"
+    values = json.loads(path.read_text())
+    del values["checksum"]
+    path.write_text(json.dumps(values))
+    assert run.read_result() == values
 
 
-def test_a_spec_nested_without_end_is_damage(run):
+def test_what_is_nested_without_end_or_too_large_is_damage(run):
     path = run.path / "spec.json"
     for depth in (100, 500, 900, 990, 1000, 5000):
         deep = '{"a":' * depth + "1" + "}" * depth
         path.write_text(f'{{"format": 1, "fingerprint": "{RUN}", "spec": {{"a": {deep}}}}}')
         with pytest.raises(CorruptError):
             run.read_spec()
+    (run.path / "environment.json").write_text(json.dumps({"python": "3" * 2**22}))
+    with pytest.raises(CorruptError, match="nothing that pernn wrote"):
+        run.read_environment()
 
 
 def test_what_is_no_ordinary_file_is_not_waited_for(run, tmp_path):
@@ -173,16 +173,7 @@ def test_links_are_not_followed(run, tmp_path, name):
     assert name in ("lock", ".", "..") or not target.exists()
 
 
-def test_linked_sweeps_are_not_followed(tmp_path):
-    (tmp_path / "sweeps").mkdir()
-    (tmp_path / "outside").mkdir()
-    (tmp_path / "sweeps" / "a").symlink_to(tmp_path / "outside")
-    with pytest.raises(StoreError, match="is a symbolic link"):
-        save_sweep(tmp_path, Sweep("a", "b", "demo", {}, []))
-    assert not list((tmp_path / "outside").iterdir())
-
-
-def test_folders_that_are_no_checkpoints_are_left_alone(tmp_path):
+def test_links_of_sweeps_and_folders_that_are_no_checkpoints_are_left_alone(tmp_path):
     for name in (
         "update-5",
         "update-x",
@@ -192,6 +183,12 @@ def test_folders_that_are_no_checkpoints_are_left_alone(tmp_path):
     ):
         (tmp_path / name).mkdir()
     assert CheckpointFolder(tmp_path).updates() == [3]
+    (tmp_path / "sweeps").mkdir()
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "sweeps" / "a").symlink_to(tmp_path / "outside")
+    with pytest.raises(StoreError, match="is a symbolic link"):
+        save_sweep(tmp_path, Sweep("a", "b", "demo", {}, []))
+    assert not list((tmp_path / "outside").iterdir())
 
 
 def test_a_disk_that_takes_a_part_of_a_line_is_full(run, monkeypatch):
@@ -264,9 +261,3 @@ def test_a_result_of_wrong_types_is_damage_whatever_its_checksum(run, tmp_path, 
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
     assert read_status(tmp_path, RUN).state == "damaged"
-
-
-def test_a_large_environment_is_not_read(run):
-    (run.path / "environment.json").write_text(json.dumps({"python": "3" * 2**22}))
-    with pytest.raises(CorruptError, match="nothing that pernn wrote"):
-        run.read_environment()

@@ -58,17 +58,13 @@ def watched(run):
     return expired
 
 
-def test_terms_rise_and_only_the_newest_is_kept(run):
+def test_terms_rise_and_a_dead_holder_of_this_host_is_followed_at_once(run):
     for term in (1, 2, 3):
         with run.locked():
             assert lease.look(run.path)[0].term == term
             assert not lease.look(run.path)[0].released
         assert lease.look(run.path)[0].released
     assert [path.name for path in run.path.glob("lease-*")] == ["lease-000003.json"]
-
-
-def test_a_dead_holder_of_this_host_is_followed_at_once(run):
-    run.path.mkdir(parents=True)
     dead = lease.Holding(4, boot_id=lease.this_boot_id(), seconds=1000.0)
     (run.path / "lease-000004.json").write_bytes(dead.content())
     begun = time.monotonic()
@@ -77,7 +73,9 @@ def test_a_dead_holder_of_this_host_is_followed_at_once(run):
     assert time.monotonic() - begun < SECONDS
 
 
-def test_a_living_holder_on_another_host_is_seen_by_its_beat(run, monkeypatch, tmp_path):
+def test_a_holder_on_another_host_is_seen_by_its_beat_and_missed_after_ten_minutes(
+    run, monkeypatch, tmp_path
+):
     with OtherHost(run, monkeypatch) as other:
         other.write_spec(SPEC)
         status = read_status(tmp_path, RUN)
@@ -86,20 +84,13 @@ def test_a_living_holder_on_another_host_is_seen_by_its_beat(run, monkeypatch, t
         with pytest.raises(BusyError, match="is working on this run"), run.locked():
             pass
         assert time.monotonic() - begun < SECONDS
-    assert read_status(tmp_path, RUN).state == "stopped"
-
-
-def test_a_holder_that_is_silent_for_ten_minutes_is_said_to_have_stopped(
-    run, monkeypatch, tmp_path
-):
-    with OtherHost(run, monkeypatch) as other:
-        other.write_spec(SPEC)
         silence(other)
         assert read_status(tmp_path, RUN).state == "running"
         (path,) = run.path.glob("lease-*.json")
         os.utime(path, (0, time.time() - 601))
         status = read_status(tmp_path, RUN)
         assert (status.state, status.reason.startswith("no sign of process")) == ("stopped", True)
+    assert read_status(tmp_path, RUN).state == "stopped"
 
 
 def test_a_silent_holder_on_another_host_is_followed_after_its_lease(run, monkeypatch):

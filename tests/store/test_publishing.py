@@ -79,7 +79,7 @@ print(len(found))
     assert (done.stdout, done.stderr) == ("3\n", "")
 
 
-def test_again_changes_nothing_and_order_plays_no_part(tmp_path, published):
+def test_again_changes_nothing_and_of_two_machines_the_first_stays(tmp_path, published):
     (file,) = published.iterdir()
     before = file.read_bytes()
     root = tmp_path / "r"
@@ -89,9 +89,6 @@ def test_again_changes_nothing_and_order_plays_no_part(tmp_path, published):
     for seeds in ([2], [1, 0]):
         publish(root, sweep_of(root, seeds), late)
     assert (late / file.name).read_bytes() == before
-
-
-def test_of_two_machines_the_first_stays_and_it_is_said(tmp_path, published):
     other = tmp_path / "other"
     sweep = results(other, noise=1, machine="two", seeds=(2, 3))
     made = publish(other, sweep, published)
@@ -134,14 +131,7 @@ def test_core_seconds_do_not_follow_a_clock_that_is_set(tmp_path, ends, expected
     assert read_published(tmp_path / "evidence")[0].core_seconds == {run: expected}
 
 
-def test_another_sweeps_file_is_not_taken_for_ones_own(tmp_path, published):
-    other = Sweep("vocabulary_size-demo", "sorting", "demo", {}, [])
-    with pytest.raises(CorruptError, match="holds vocabulary_size demo"):
-        publish(tmp_path / "r", other, published)
-
-
 def rewrite(folder, change, **about):
-    """Write the one file of a folder as another tool would, changed."""
     from pyarrow import parquet
 
     (file,) = folder.iterdir()
@@ -200,7 +190,10 @@ def test_a_description_of_wrong_types_is_refused(published, about):
         read_published(published)
 
 
-def test_a_newer_file_is_named_as_such(published):
+def test_files_of_other_sweeps_and_newer_ones_are_refused(tmp_path, published):
+    other = Sweep("vocabulary_size-demo", "sorting", "demo", {}, [])
+    with pytest.raises(CorruptError, match="holds vocabulary_size demo"):
+        publish(tmp_path / "r", other, published)
     rewrite(published, lambda table: table, format=3)
     with pytest.raises(VersionError, match="newer pernn"):
         read_published(published)

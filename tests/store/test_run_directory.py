@@ -25,7 +25,6 @@ from pernn.lab.store import (
     RunStatus,
     Sweep,
     gc_paused,
-    list_sweeps,
     load_sweep,
     read_progress,
     read_status,
@@ -91,11 +90,17 @@ def test_looking_at_the_status_never_costs_a_run_its_lock(run, tmp_path):
         watcher.join()
 
 
-def test_the_remains_of_a_killed_write_are_swept_up(run):
+def test_remains_of_a_killed_write_are_swept_up_and_a_place_that_cannot_be_written_is_said(
+    run, tmp_path
+):
     (run.path / ".result.json.77.partial").write_text('{"half')
     with run.locked():
         pass
     assert not list(run.path.glob(".*.partial"))
+    (tmp_path / "runs").write_text("a file where a directory should be")
+    with pytest.raises(StoreError) as caught, RunDirectory(tmp_path, RUN).locked():
+        pass
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["spec.json", "result.json"])
@@ -106,16 +111,7 @@ def test_a_newer_format_is_refused(run, name):
         run.read_spec() if name == "spec.json" else run.read_result()
 
 
-def test_a_torn_last_line_is_dropped_by_the_next(run):
-    run.append_metrics({"update": 1})
-    with (run.path / "metrics.jsonl").open("ab") as file:
-        file.write(b'{"upda')
-    assert run.read_metrics() == [{"update": 1}]
-    run.append_metrics({"update": 2})
-    assert run.read_metrics() == [{"update": 1}, {"update": 2}]
-
-
-def test_metrics_go_back_to_a_checkpoint(run):
+def test_metrics_go_back_to_a_checkpoint_and_lose_a_torn_last_line(run):
     run.append_metrics({"update": 1})
     state = run.metrics_so_far()
     run.append_metrics({"update": 2})
@@ -123,6 +119,12 @@ def test_metrics_go_back_to_a_checkpoint(run):
     assert run.read_metrics() == [{"update": 1}]
     assert run.restore_metrics({}) == ""
     assert run.read_metrics() == []
+    run.append_metrics({"update": 1})
+    with (run.path / "metrics.jsonl").open("ab") as file:
+        file.write(b'{"upda')
+    assert run.read_metrics() == [{"update": 1}]
+    run.append_metrics({"update": 2})
+    assert run.read_metrics() == [{"update": 1}, {"update": 2}]
 
 
 @pytest.mark.parametrize("damage", ["lost", "cut", "changed", "zeros"])
@@ -173,13 +175,6 @@ def test_every_new_entry_is_on_disk_before_a_checkpoint_counts(tmp_path, monkeyp
     assert not lost
 
 
-def test_a_place_that_cannot_be_written_is_said_in_one_line(tmp_path):
-    (tmp_path / "runs").write_text("a file where a directory should be")
-    with pytest.raises(StoreError) as caught, RunDirectory(tmp_path, RUN).locked():
-        pass
-    assert "\n" not in str(caught.value)
-
-
 def test_a_record_is_the_spec_beside_the_metrics_which_take_no_columns_place(run, tmp_path):
     assert gather(tmp_path, [RUN]) == []
     metrics = {"run": 1.0, "seed": 2.0, "tables": 3.0, "loss": 0.5}
@@ -220,10 +215,14 @@ def test_a_look_reads_only_the_results_that_are_new(tmp_path, monkeypatch):
     assert [one.state for one in found] == ["finished", "waiting", "waiting"]
 
 
-def test_a_run_without_a_spec_is_waiting_and_one_with_it_was_begun(run, tmp_path):
+def test_names_of_changes_are_read_by_people_and_no_spec_is_waiting(run, tmp_path):
     assert read_status(tmp_path, RUN).state == "stopped"
     (run.path / "spec.json").unlink()
     assert read_status(tmp_path, RUN).state == "waiting"
+    changes = {"core.kind": "gru", "task.vocab_size": [16, 64], "+encoding.kind": "learned"}
+    sweep = Sweep("study-demo-98a0c730", "study", "demo", changes, [])
+    changed = "core.kind=gru, task.vocab_size=[16, 64], +encoding.kind=learned"
+    assert sweep.changes == changed
 
 
 def test_a_failure_is_noted_of_a_run_that_was_not_begun_and_never_elsewhere(tmp_path):
@@ -254,12 +253,6 @@ def test_the_collector_is_as_it_was_even_after_an_error(collecting):
 SWEEP = Sweep("study-demo", "study", "demo", {"seed": 1}, ["0" * 16])
 
 
-def test_load_gives_what_was_saved(tmp_path):
-    save_sweep(tmp_path, SWEEP)
-    assert load_sweep(tmp_path, "study-demo") == SWEEP
-    assert list_sweeps(tmp_path) == ["study-demo"]
-
-
 @pytest.mark.parametrize(
     ("use", "name"),
     [
@@ -270,13 +263,6 @@ def test_load_gives_what_was_saved(tmp_path):
 def test_names_cannot_lead_elsewhere(tmp_path, use, name):
     with pytest.raises(ConfigError):
         use(tmp_path, name)
-
-
-def test_people_read_what_was_changed_not_a_digest():
-    changes = {"core.kind": "gru", "task.vocab_size": [16, 64], "+encoding.kind": "learned"}
-    sweep = Sweep("study-demo-98a0c730", "study", "demo", changes, [])
-    changed = "core.kind=gru, task.vocab_size=[16, 64], +encoding.kind=learned"
-    assert sweep.changes == changed
 
 
 def test_between_checkpoints_the_metrics_tell(tmp_path):

@@ -57,12 +57,9 @@ def num_distinct(vectors):
     return len({vector.tobytes() for vector in vectors.reshape(-1, SIZE)})
 
 
-def test_noise_is_another_vector_everywhere():
+def test_noise_is_another_vector_everywhere_unless_sequences_share_it():
     found = codes_of(stream("noise").train(0, 20))
     assert num_distinct(found) == 20 * 2 * LENGTH
-
-
-def test_shared_noise_is_the_same_for_all_sequences():
     for batch in (stream("shared_noise").train(0, 20), stream("shared_noise").test()):
         found = codes_of(batch)
         assert (found == found[:1]).all()
@@ -91,12 +88,6 @@ def onsets_of(codes):
         yield int(onset)
 
 
-def test_an_onset_is_a_place_in_the_sinusoidal_encoding():
-    onsets = {*onsets_of(codes_of(stream("onset").train(0, 300)))}
-    assert len(onsets) > 200
-    assert max(onsets) > 900
-
-
 LONGER = {"vocab_size": 5, "length": 4, "min_length": 2, "tested_lengths": (6, 7)}
 
 
@@ -108,7 +99,7 @@ def inputs_of(batch, longest):
     return [[one for one in row if one < 5] for row in batch.tokens[:, :longest].tolist()]
 
 
-def test_training_has_its_lengths_and_tests_have_longer_ones_too():
+def test_training_has_its_lengths_tests_have_longer_ones_and_answers_come_right_after():
     task = longer().build()
     stream = task.stream(1)
     assert (task.num_steps, task.num_scored, task.num_queries) == (14, 12, 0)
@@ -119,9 +110,6 @@ def test_training_has_its_lengths_and_tests_have_longer_ones_too():
     assert asked.targets.shape == (5 * 20, task.num_scored)
     assert {*map(len, inputs_of(shown, 4))} == {2, 3, 4}
     assert [*map(len, inputs_of(asked, 7))] == [n for n in (2, 3, 4, 6, 7) for _ in range(20)]
-
-
-def test_answers_are_the_inputs_in_reverse_right_after_them():
     stream = longer().build().stream(1)
     for batch, longest in ((stream.train(0, 50), 4), (stream.test(), 7)):
         for row, answers in zip(inputs_of(batch, longest), batch.targets.tolist(), strict=True):
@@ -141,9 +129,12 @@ def test_training_shows_no_test_sequence_and_no_start_of_one():
     assert len(shown) > 20
 
 
-def test_an_onset_stands_beside_the_same_tokens():
+def test_an_onset_is_a_place_in_the_sinusoidal_encoding_beside_the_same_tokens():
     plain, coded = longer().build().stream(1), longer(codes="onset").build().stream(1)
     for one, other in ((plain.train(2, 30), coded.train(2, 30)), (plain.test(), coded.test())):
         np.testing.assert_array_equal(other.tokens[:, :, 0], one.tokens)
         np.testing.assert_array_equal(other.targets, one.targets)
         assert {*onsets_of(codes_of(other))} <= {*range(1_024)}
+    onsets = {*onsets_of(codes_of(stream("onset").train(0, 300)))}
+    assert len(onsets) > 200
+    assert max(onsets) > 900

@@ -14,7 +14,7 @@ from scipy import stats
 
 from pernn.errors import ConfigError
 from pernn.lab.interfaces import UNSCORED, BatchStream, Task
-from pernn.lab.tasks import TASKS, ReverseOrderingConfig
+from pernn.lab.tasks import TASKS
 
 
 def naive_reverse(config, tokens):
@@ -199,7 +199,6 @@ def tasks(draw):
 
 
 def large(kind):
-    """Return a task of so many sequences that none is drawn twice."""
     ids = {"dimension": 9} if kind == "infinite_vocabulary" else {"vocab_size": 1000}
     sizes = {"kind": kind, "length": 8, **ids, **held(kind, 64)}
     return TASKS.validate({**sizes, **OPTIONS.get(kind, {})})
@@ -239,7 +238,6 @@ def space(kind, left):
 
 
 def every_sequence(config):
-    """List what may be drawn, and its probability."""
     ids = range(config.vocab_size)
     if config.kind == "dual_frequency":
         half = config.vocab_size // 2
@@ -431,18 +429,6 @@ def test_training_and_held_out_sequences_are_as_likely_as_they_should_be(kind, l
     for (_, possible), counts in groups.items():
         counts = np.pad(counts, (0, possible - len(counts)))
         assert stats.chisquare(counts).pvalue > 1e-3 / len(groups)
-
-
-def test_every_held_out_row_is_recognised_and_hardly_any_other():
-    stream = ReverseOrderingConfig(vocab_size=2**31, length=3).build().stream(3)
-    assert stream.is_held_out(stream.test().tokens).all()
-    changed = stream.test().tokens.copy()
-    changed[:, 1] ^= 1
-    assert not stream.is_held_out(changed).any()
-    # Powers of two are the weak spot of a hash modulo 2⁶⁴.
-    changed = stream.test().tokens.copy()
-    changed[:, 1] ^= 2**30
-    assert not stream.is_held_out(changed).any()
 
 
 @every_task

@@ -127,7 +127,7 @@ def test_the_least_and_the_greatest_word_stay_inside_their_halves(share, vocab_s
 EXTENSION = VocabularyExtensionConfig(vocab_size=12, num_known=8, length=5, num_held_out=100)
 
 
-def test_one_half_of_the_test_of_an_extension_has_new_ids_only():
+def test_one_half_of_the_test_of_an_extension_has_new_ids_only_and_all_is_reversed():
     stream = EXTENSION.build().stream(111)
     tokens = stream.test().tokens
     assert tokens.shape == (200, 5)
@@ -137,9 +137,6 @@ def test_one_half_of_the_test_of_an_extension_has_new_ids_only():
     assert len(np.unique(tokens, axis=0)) == 200
     # Training shows all ids.
     assert np.unique(stream.train(0, 200).tokens).tolist() == list(range(12))
-
-
-def test_targets_of_an_extension_are_reversed_in_both_parts():
     stream = EXTENSION.build().stream(5)
     for batch in (stream.train(3, 20), stream.test()):
         assert batch.targets.tolist() == [row[::-1] for row in batch.tokens.tolist()]

@@ -30,7 +30,7 @@ def test_an_id_is_drawn_where_the_number_lies_in_its_part():
     np.testing.assert_array_equal(source.draw(ends), [[0, 4]])
 
 
-def test_training_follows_the_law():
+def test_training_follows_the_law_and_rare_sequences_are_not_held_out():
     config = ZipfConfig(vocab_size=12, length=5, num_held_out=300, exponent=1.0)
     shown = config.build().stream(1).train(3, 20_000)
     np.testing.assert_array_equal(shown.targets, shown.tokens[:, ::-1])
@@ -38,6 +38,10 @@ def test_training_follows_the_law():
     # Held out are the likeliest sequences before all, so frequent ids are a little rarer.
     np.testing.assert_allclose(share, law(12, 1), atol=0.02)
     assert (np.diff(share) < 0).all()
+    assert Zipf(vocab_size=16, exponent=0).num_sequences(2) == 256
+    assert Zipf(vocab_size=2, exponent=4).num_sequences(10) == 2**3  # a third of a bit each
+    held_out = ZipfConfig(vocab_size=2, length=10, exponent=4, num_held_out=7).build().stream(1)
+    assert held_out.test().tokens.shape == (7, 10)
 
 
 @pytest.mark.parametrize("entropy", LAWS)
@@ -70,10 +74,3 @@ def test_accuracy_is_that_of_each_quarter_and_company():
     }
     assert table["token_accuracy"][rows[3, "Mostly rare"]] == 0.5
     assert table["token_accuracy"][rows[4, "Mostly frequent"]] == 1
-
-
-def test_sequences_that_are_too_rare_to_be_found_are_not_held_out():
-    assert Zipf(vocab_size=16, exponent=0).num_sequences(2) == 256
-    assert Zipf(vocab_size=2, exponent=4).num_sequences(10) == 2**3  # a third of a bit each
-    held_out = ZipfConfig(vocab_size=2, length=10, exponent=4, num_held_out=7).build().stream(1)
-    assert held_out.test().tokens.shape == (7, 10)

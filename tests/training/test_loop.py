@@ -107,15 +107,12 @@ def test_cut_at_every_step_and_resumed_gives_the_same_bits(changes: dict[str, st
         assert all(np.array_equal(found[name], expected[name]) for name in expected), cut
 
 
-def test_events_come_when_they_are_due() -> None:
+def test_events_come_when_they_are_due_and_a_loss_that_is_no_number_ends_the_trial() -> None:
     found: dict[str, list[int]] = {}
     for event in events(*start()):
         found.setdefault(event.kind, []).append(event.update)
     expected = {"train": [5, 10, 12], "test": [6], "checkpoint": [4, 8, 12]}
     assert found == expected | {"update": [*range(1, 13)]}
-
-
-def test_a_loss_that_is_no_number_ends_the_trial() -> None:
     trial, state = start()
     with torch.no_grad():
         trial.model.output_layer.bias[0] = math.nan

@@ -58,11 +58,6 @@ def test_what_is_usual_is_no_part_of_a_spec(option: str, usual: object, other: o
     assert RunSpec.load(changed.dump()) == changed
 
 
-def test_a_schedule_without_an_encoding_is_refused() -> None:
-    with pytest.raises(ConfigError, match="encoding_schedule=late needs a positional encoding"):
-        SPEC.override({"encoding.kind": "none", "training.encoding_schedule": "late"})
-
-
 @pytest.mark.parametrize(
     ("when", "expected"),
     [
@@ -78,7 +73,9 @@ def test_the_encoding_is_there_when_its_schedule_says(when: str, expected: list[
     assert found == expected
 
 
-def test_what_is_measured_and_loaded_has_the_strength_of_its_update(tmp_path) -> None:
+def test_what_is_measured_and_loaded_has_the_strength_of_its_update_of_an_encoding(
+    tmp_path,
+) -> None:
     spec = SPEC.override({"training.encoding_schedule": "withdrawn"})
     result = execute(spec, tmp_path, device="cpu").result
     path = RunDirectory(tmp_path, spec.fingerprint()).path
@@ -91,3 +88,5 @@ def test_what_is_measured_and_loaded_has_the_strength_of_its_update(tmp_path) ->
         losses[strength] = evaluate(model, trial.stream, CPU, "fp32").metrics["loss"]
     assert losses[0.0] == result["metrics"]["loss"] != losses[1.0]
     assert load_model(path, update=8).encoding.strength == 1
+    with pytest.raises(ConfigError, match="encoding_schedule=late needs a positional encoding"):
+        SPEC.override({"encoding.kind": "none", "training.encoding_schedule": "late"})

@@ -113,12 +113,14 @@ def test_a_batch_in_pieces_has_the_same_gradients(changes: dict[str, object]) ->
             torch.testing.assert_close(summed, whole, rtol=1e-4, atol=1e-6)
 
 
-def test_sequences_without_a_target_add_nothing() -> None:
+def test_sequences_without_a_target_add_nothing_and_a_processor_needs_no_recording() -> None:
     trial, _ = start()
     batch = trial.stream.train(0, 4)
     batch.targets[2:] = UNSCORED
     (piece,) = show(batch, CPU, 2)
     assert (piece.share, piece.targets.numel()) == (1.0, 10)
+    trial, state = start()
+    assert type(make_update(state, SPEC.training, trial.preset, CPU)) is Update
 
 
 @pytest.mark.parametrize("way", ["at once", "while recording", "by the C library"])
@@ -137,11 +139,6 @@ def test_out_of_memory_says_what_to_change(monkeypatch: pytest.MonkeyPatch, way:
     monkeypatch.setattr(Update, "step", run)
     with pytest.raises(MachineError, match=r"cpu: set training.micro_batch below 8 "):
         list(advance(state, trial.stream, SPEC.training, trial.preset, CPU))
-
-
-def test_the_processor_needs_no_recording() -> None:
-    trial, state = start()
-    assert type(make_update(state, SPEC.training, trial.preset, CPU)) is Update
 
 
 @pytest.mark.gpu

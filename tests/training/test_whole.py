@@ -28,8 +28,6 @@ needs_whole = pytest.mark.skipif(not has_whole_updates(CPU), reason="no whole up
 
 
 class Spy(TorchDispatchMode):
-    """Counts whole updates."""
-
     count = 0
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
