@@ -172,7 +172,13 @@ def test_watching_in_a_pipe_prints_snapshots(results, more):
         assert json.loads(lines[0])["study-demo"]["finished"] == 3
 
 
-def test_curves_the_page_of_all_and_no_address(results, tmp_path):
+def test_no_address_but_curves_and_the_page_of_all(results, tmp_path):
+    address = "ftp://me:secret@host/b.csv"
+    refused = call("export", "study-demo", "-o", address, "-r", results, cwd=tmp_path)
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert "not an address" in refused.stderr
+    assert "secret" not in refused.stderr
+    assert not list(tmp_path.iterdir())
     done = pernn(results, "export", "study-demo", "--curves", "-o", tmp_path / "curves.csv")
     assert done.returncode == 0, done.stderr
     assert "rows of 3 of" in done.stdout
@@ -184,12 +190,6 @@ def test_curves_the_page_of_all_and_no_address(results, tmp_path):
     assert done.stderr.count("left out: sweep") == 2
     assert done.stdout.strip() == str(page)
     assert '<table id="scorecard" class="claims">' in page.read_text()
-    address = "ftp://me:secret@host/b.csv"
-    refused = call("export", "study-demo", "-o", address, "-r", results, cwd=tmp_path)
-    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
-    assert "not an address" in refused.stderr
-    assert "secret" not in refused.stderr
-    assert not list(tmp_path.iterdir())
 
 
 def test_trials_of_no_sweep_are_listed_reported_and_exported(tmp_path, one_format):
