@@ -90,15 +90,12 @@ def test_looking_at_the_status_never_costs_a_run_its_lock(run, tmp_path):
         watcher.join()
 
 
-def test_remains_of_a_killed_write_are_swept_up_and_a_place_that_cannot_be_written_is_said(
-    run, tmp_path
-):
+def test_remains_of_a_killed_write_are_swept_up_and_a_place_that_is_a_file_is_said(run):
     (run.path / ".result.json.77.partial").write_text('{"half')
     with run.locked():
         pass
     assert not list(run.path.glob(".*.partial"))
-    (tmp_path / "runs").write_text("a file where a directory should be")
-    with pytest.raises(StoreError) as caught, RunDirectory(tmp_path, RUN).locked():
+    with pytest.raises(StoreError) as caught, RunDirectory(run.path / "spec.json", RUN).locked():
         pass
     assert "\n" not in str(caught.value)
 
