@@ -134,7 +134,7 @@ def test_every_claim_is_about_trials_of_some_scale_and_what_a_figure_shows_has_a
     for scale in experiment.scales:
         for spec in specs_of(experiment, scale):
             values = {value for column in columns if isinstance(value := spec.get(column), str)}
-            assert values <= experiment.labels.keys()
+            assert values <= experiment.labels.keys() | LABELS.keys()
 
 
 @pytest.mark.parametrize(("experiment", "scale"), [one for one in EVERY if "demo" not in one.id])

@@ -182,8 +182,9 @@ def gradient_stability(model: Projecting, pairs: Pairs, *, memory_budget: int = 
     Differs: The default similarity is that of the program behind the figure, not the printed
         equation: see `KINDS`.
     """
-    model = _raised(model)
-    tensors = model.parameters() if isinstance(model, nn.Module) else iter(())
+    tensors = [*model.parameters(), *model.buffers()] if isinstance(model, nn.Module) else []
+    if any(tensor.dtype in LOW for tensor in tensors):
+        model = cast(Any, copy.deepcopy(model)).float()
     device = next((tensor.device for tensor in tensors), torch.device("cpu"))
     compare = partial(
         compare_jacobians,
@@ -209,13 +210,6 @@ def gradient_stability(model: Projecting, pairs: Pairs, *, memory_budget: int = 
     if np.isnan(values["effective_rank"]).all():
         del values["effective_rank"]
     return Stability(pairs, values)
-
-
-def _raised(model: Projecting) -> Projecting:
-    """Return the model, or a copy in float32 if any of it is less precise."""
-    tensors = [*model.parameters(), *model.buffers()] if isinstance(model, nn.Module) else []
-    is_low = any(tensor.dtype in LOW for tensor in tensors)
-    return cast(Any, copy.deepcopy(model)).float() if is_low else model
 
 
 @dataclass(frozen=True)

@@ -116,23 +116,13 @@ class Task(Protocol):
 
 @runtime_checkable
 class SequenceModel(Protocol):
-    """A network that answers queries about a sequence of tokens.
+    """A network that answers queries about a sequence of tokens by a linear map of its states.
 
     Attributes:
         vocab_size: Width of its outputs.
     """
 
     vocab_size: int
-
-    def __call__(
-        self, tokens: "Tensor", num_queries: int = 0, *, num_scored: int | None = None
-    ) -> "Float[Tensor, 'batch scored vocab']":
-        """Return the logits of the last `num_scored` of all `input_time + num_queries` steps."""
-
-
-@runtime_checkable
-class LinearOutput(SequenceModel, Protocol):
-    """A network whose outputs are a linear map of states."""
 
     @property
     def output_layer(self) -> "nn.Linear":
@@ -141,7 +131,7 @@ class LinearOutput(SequenceModel, Protocol):
     def states(
         self, tokens: "Tensor", num_queries: int = 0, *, num_scored: int | None = None
     ) -> "Float[Tensor, 'batch scored hidden']":
-        """Return what the call reads out."""
+        """Return what the map reads out in the last `num_scored` of all steps."""
 
 
 @runtime_checkable

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pernn.errors import ConfigError, PernnError, StoreError
 from pernn.lab.config import own_parts_off, suggestion
-from pernn.lab.experiments import LABELS, SINGLE, Experiment, FigureLayout, experiment_names
+from pernn.lab.experiments import SINGLE, Experiment, FigureLayout, experiment_names
 from pernn.lab.runs import RunSpec, tell_apart, with_stages
 from pernn.lab.store import (
     RunDirectory,
@@ -122,7 +122,7 @@ def single_trials(specs: Mapping[str, RunSpec]) -> Experiment:
         figure=FigureLayout(
             x="seed", panels="task.kind", lines="run", metrics=("token_accuracy", "loss")
         ),
-        labels={**LABELS, **tell_apart(specs)},
+        labels=tell_apart(specs),
     )
 
 

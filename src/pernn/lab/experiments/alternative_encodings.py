@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from .comparisons import ACCURACY, WORDS, claims_about, lay_out, named, no_gain
+from .comparisons import ACCURACY, LABELS, WORDS, claims_about, lay_out, no_gain
 from .experiment import Experiment
 from .grids import (
     DEMO_TRAINING,
@@ -101,7 +101,6 @@ CLAIMS = (
     ),
     *(_larger_with_variable_length(other) for other in KINDS[1:]),
 )
-FIGURE = lay_out("encoding.kind", ACCURACY, panels="task.kind", contrast=None)
 
 ALTERNATIVE_ENCODINGS = Experiment(
     name="alternative_encodings",
@@ -117,10 +116,10 @@ ALTERNATIVE_ENCODINGS = Experiment(
         paper=({VOCABULARY: 16_384}, _lengths(32)),
     ),
     claims=with_primary(CLAIMS, "*_helps_reverse_ordering", "sinusoidal_helps_variable_length"),
-    figure=FIGURE,
+    figure=lay_out("encoding.kind", ACCURACY, panels="task.kind", contrast=None),
     labels={
         "reverse_ordering": "Fixed length",
-        **named("variable_length", "none", *KINDS),
+        "none": LABELS["none"],
         "sinusoidal": "Sinusoidal",
     },
 )
@@ -128,7 +127,6 @@ ALTERNATIVE_ENCODINGS = Experiment(
 DOUBLED = Contrast("encoding.kind", treated="repeated_embedding", baseline="none")
 ENCODED = Contrast("encoding.kind", treated="sinusoidal", baseline="repeated_embedding")
 RULES = each("task.kind", ["reverse_ordering", "sorting"])
-WIDER = lay_out(VOCABULARY, ACCURACY, panels="task.kind", contrast=DOUBLED, x_base=2)
 DOUBLE_CLAIMS = (
     *claims_about(
         "double_no_gain_{task}",
@@ -160,11 +158,9 @@ DOUBLE_VANILLA = Experiment(
     claims=with_primary(
         DOUBLE_CLAIMS, "double_no_gain_reverse_ordering", "encoding_beats_double_reverse_ordering"
     ),
-    figure=WIDER,
-    labels=named("reverse_ordering", "sorting", "none", "repeated_embedding", "sinusoidal"),
+    figure=lay_out(VOCABULARY, ACCURACY, panels="task.kind", contrast=DOUBLED, x_base=2),
 )
 
-CARRY_SOURCE = (TASKS["reverse_ordering"][1], V5)
 COLUMNS = ("encoding.kind", "encoding.masked", "encoding.frequencies", "task.codes")
 """What tells arms apart."""
 LENGTH = 8
@@ -235,47 +231,42 @@ def _sooner(
     return Claim(
         f"{name}_{core}",
         words.format(WORDS[core]) + " (our check).",
-        CARRY_SOURCE,
+        (TASKS["reverse_ordering"][1], V5),
         Sooner(LEVEL, where, contrast, VOCABULARY, factor=factor, factor_origin=origin),
     )
 
 
 THAN_NONE = {
     "sinusoids": ("Sinusoids", "The sinusoidal encoding lets", ""),
-    "constant": ("Constant", "A constant vector lets", " (account D)"),
-    "input_phase": (
-        "Input phase only",
-        "The encoding in the input phase alone lets",
-        " (accounts S and R)",
-    ),
-    "output_phase": (
-        "Output phase only",
-        "The encoding in the output phase alone lets",
-        " (account D)",
-    ),
-    "noise": ("Noise", "Fresh noise at every step of every sequence lets", " (account D)"),
+    "constant": ("Constant", "A constant vector lets", "D"),
+    "input_phase": ("Input phase only", "The encoding in the input phase alone lets", "S and R"),
+    "output_phase": ("Output phase only", "The encoding in the output phase alone lets", "D"),
+    "noise": ("Noise", "Fresh noise at every step of every sequence lets", "D"),
     "shared_noise": (
         "Noise, same in a batch",
         "Noise that all sequences of a batch share lets",
-        " (accounts D and N)",
+        "D and N",
     ),
-    "onset": (
-        "Sinusoids, any onset",
-        "Sinusoids that begin at a random position let",
-        " (account R)",
-    ),
+    "onset": ("Sinusoids, any onset", "Sinusoids that begin at a random position let", "R"),
 }
-"""Claim → the arm that learns sooner than no encoding, and how its statement begins and ends."""
+"""Claim → the arm that learns sooner than no encoding, its statement's begin, and accounts."""
 
 
 THAN = "learn sooner than no encoding"
 
 
 def _claims(core: str) -> list[Claim]:
+    ends = {"": "", "S and R": " (accounts S and R)", "D and N": " (accounts D and N)"}
     return [
         *(
-            _sooner(name, f"{begin} the {{}} {THAN}{end}", ARMS[arm], ARMS["None"], core)
-            for name, (arm, begin, end) in THAN_NONE.items()
+            _sooner(
+                name,
+                f"{begin} the {{}} {THAN}{ends.get(of, f' (account {of})')}",
+                ARMS[arm],
+                ARMS["None"],
+                core,
+            )
+            for name, (arm, begin, of) in THAN_NONE.items()
         ),
         _sooner(
             "mirrored",
@@ -320,7 +311,7 @@ CARRY = Experiment(
     claims=with_primary([*_claims("lstm"), *_claims("gru")], *(f"{name}_lstm" for name in PRIMARY)),
     figure=PACE,
     labels={
-        **named("gru", "lstm", "none", "constant", "random"),
+        **{name: LABELS[name] for name in ("none", "constant", "random")},
         **{", ".join(map(str, _values(settings).values())): arm for arm, settings in ARMS.items()},
         **{
             one: arm
@@ -341,7 +332,6 @@ CARRY = Experiment(
 PERIODS = {f"Period {period}": _waves(period) for period in (2, 3, 4, 8, 16)}
 CLOCKS: Mapping[str, Settings] = {"None": ARMS["None"], "Sinusoids": ARMS["Sinusoids"], **PERIODS}
 PERIOD = "encoding.frequencies"
-PERIOD_FIGURE = replace(PACE, x=("encoding.kind", PERIOD), lines="core.kind")
 
 
 def _period_claims(core: str) -> list[Claim]:
@@ -375,9 +365,9 @@ CLOCK_PERIOD = Experiment(
     claims=with_primary(
         [*_period_claims("gru"), *_period_claims("lstm")], "period_2_gru", "period_2_lstm"
     ),
-    figure=PERIOD_FIGURE,
+    figure=replace(PACE, x=("encoding.kind", PERIOD), lines="core.kind"),
     labels={
-        **named("gru", "lstm", "none"),
+        "none": LABELS["none"],
         **{
             ", ".join(map(str, list(_values(settings).values())[::2])): arm
             for arm, settings in CLOCKS.items()

@@ -9,7 +9,7 @@ Source: ours; the accounts are told apart in docs/evidence/plans/anatomy.md.
 
 from functools import partial
 
-from .comparisons import PLACE, claims_about, lay_out, named
+from .comparisons import PLACE, claims_about, lay_out
 from .experiment import Experiment
 from .grids import (
     DEMO_PACED,
@@ -142,7 +142,6 @@ ANATOMY = Experiment(
         "sequence_share": "Share of tokens of the input",
         "loss": "Loss of accuracy under noise",
         "noise": "Noise in the weights",
-        **named("gru", "lstm", "none", "sinusoidal"),
     },
     rules={"demo": "2026-12", "small": "2026-12"},
 )

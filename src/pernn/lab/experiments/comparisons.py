@@ -97,21 +97,21 @@ LABELS = {
     "reverse_ordering": "Reverse ordering",
     "variable_length": "Variable length",
     "sorting": "Sorting",
+    "pernn.lab.reference:TransformerConfig": "Transformer",
     "elman": "Elman",
     "gru": "GRU",
     "lstm": "LSTM",
-    "s4d": "S4D",
     "min_gru": "MinGRU",
     "min_lstm": "MinLSTM",
     "lru": "LRU",
+    "s4d": "S4D",
     "gated_delta": "Gated delta rule",
-    "pernn.lab.reference:TransformerConfig": "Transformer",
     "none": "Vanilla",
     "repeated_embedding": "Double vanilla",
     "sinusoidal": "Position-encoded",
     "learned": "Learned",
-    "random": "Random",
     "constant": "Constant",
+    "random": "Random",
     "token_accuracy": "Token accuracy",
     "ascending_pair_share": "Share of ascending neighbours",
     "ascending_sequence_share": "Share of ascending sequences",
@@ -133,7 +133,7 @@ LABELS = {
     "condition": "Target among disturbants",
     "damerau_levenshtein": "Damerau–Levenshtein distance",
 }
-"""Display names of columns and values, as most figures have them."""
+"""Display names of columns and values, as most figures have them, in the order of figures."""
 
 
 def lay_out(x: Columns, *metrics: str, **more: Any) -> FigureLayout:
@@ -143,11 +143,6 @@ def lay_out(x: Columns, *metrics: str, **more: Any) -> FigureLayout:
     """
     usual = {"panels": "core.kind", "lines": "encoding.kind", "contrast": ENCODING}
     return FigureLayout(x=x, metrics=metrics, **{**usual, **more})
-
-
-def named(*values: str) -> dict[str, str]:
-    """Return the display names of values, which come in this order."""
-    return {name: LABELS[name] for name in values}
 
 
 def claims_about(
@@ -177,38 +172,26 @@ def claims_about(
     found = []
     for here in conditions:
         kinds = {path.partition(".")[0]: value for path, value in here.items()}
-        first = next(iter(here.values()))
         called = {part: WORDS.get(kind, kind) for part, kind in kinds.items()}
-        found.append(
-            Claim(
-                name=name.format(**kinds, **words),
-                statement=statement.format(**called, **words) + (" (our check)." if ours else "."),
-                source=source[first] if isinstance(source, Mapping) else source,
-                predicate=replace(predicate, where={**here, **predicate.where}),
-                table=table,
-            )
-        )
+        said = statement.format(**called, **words) + (" (our check)." if ours else ".")
+        place = source[next(iter(here.values()))] if isinstance(source, Mapping) else source
+        about = replace(predicate, where={**here, **predicate.where})
+        found.append(Claim(name.format(**kinds, **words), said, place, about, table))
     return found
 
 
 def encoding_helps(core: str, source: Source) -> Claim:
     """Claim that the sinusoidal encoding raises a core's mean token accuracy."""
-    return Claim(
-        name=f"encoding_helps_{core}",
-        statement=f"The sinusoidal encoding raises the {WORDS[core]}'s token accuracy.",
-        source=source,
-        predicate=Differs(ACCURACY, {"core.kind": core}, ENCODING, VOCABULARY),
-    )
+    said = f"The sinusoidal encoding raises the {WORDS[core]}'s token accuracy."
+    about = Differs(ACCURACY, {"core.kind": core}, ENCODING, VOCABULARY)
+    return Claim(f"encoding_helps_{core}", said, source, about)
 
 
 def gain_grows(core: str, source: Source) -> Claim:
     """Claim that a core's gain from the encoding grows with the vocabulary."""
-    return Claim(
-        name=f"gain_grows_{core}",
-        statement=f"The {WORDS[core]}'s gain from the encoding grows with the vocabulary.",
-        source=source,
-        predicate=Grows(ACCURACY, {"core.kind": core}, ENCODING, along=VOCABULARY),
-    )
+    said = f"The {WORDS[core]}'s gain from the encoding grows with the vocabulary."
+    about = Grows(ACCURACY, {"core.kind": core}, ENCODING, along=VOCABULARY)
+    return Claim(f"gain_grows_{core}", said, source, about)
 
 
 def falls(where: Where, metric: str = ACCURACY, along: str = VOCABULARY) -> Grows:

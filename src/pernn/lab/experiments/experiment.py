@@ -14,7 +14,7 @@ from pernn.errors import ConfigError, MachineError
 from pernn.lab.config import suggestion
 from pernn.lab.runs import RunSpec
 
-from .catalogue import CATALOGUE, GROUP, experiment_names, registered
+from .catalogue import CATALOGUE, GROUP, MODULES, experiment_names, registered
 from .predicates import Claim, Contrast, Where
 
 Columns = str | tuple[str, ...]
@@ -167,7 +167,7 @@ class Experiment:
 def find_experiment(name: str) -> Experiment:
     """Import an experiment by name, built-in or by its entry point."""
     if name in CATALOGUE:
-        module = import_module(f".{CATALOGUE[name].module or name}", __package__)
+        module = import_module(f".{MODULES.get(name, name)}", __package__)
         experiment: Experiment = getattr(module, name.upper())
         return experiment
     point = registered().get(name)

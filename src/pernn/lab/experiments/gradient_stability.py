@@ -22,9 +22,8 @@ from .comparisons import (
     encoding_helps,
     falls,
     lay_out,
-    named,
 )
-from .dual_frequency import CONDITIONS, DISTURBANTS, DUAL_FREQUENCY, KINDS
+from .dual_frequency import CONDITIONS, DISTURBANTS, DUAL_FREQUENCY
 from .experiment import Experiment
 from .grids import (
     DEMO_PACED,
@@ -90,7 +89,6 @@ of_paper_s4d = partial(of_s4d, conditions=crossed([PAPER_SETTING], kinds("s4d"))
 AFTER = {"percent": 100}
 FREQUENT = {**VANILLA, "target": "Frequent"}
 AMONG_RARE = {"condition": "Frequent among Rare"}
-FALLING = {**VANILLA, **AMONG_RARE, "percent": TRAINED}
 
 
 def _falls(core: str, how: str) -> list[Claim]:
@@ -98,7 +96,7 @@ def _falls(core: str, how: str) -> list[Claim]:
         "falls_{core}",
         "The vanilla {core}'s similarity among Rare disturbants falls during training (the text: "
         "{how}), for Frequent targets",
-        falls(FALLING, SIMILARITY, "update"),
+        falls({**VANILLA, **AMONG_RARE, "percent": TRAINED}, SIMILARITY, "update"),
         conditions=kinds(core),
         how=how,
     )
@@ -211,7 +209,6 @@ GRADIENT_STABILITY = Experiment(
         "map": "At which positions are the gradients stable, and when?",
         "accuracy": "Are trials with stable gradients the accurate ones?",
         "similarity_rare_disturbants": "Similarity among Rare disturbants",
-        **named(*KINDS, "none", "sinusoidal"),
     },
 )
 
@@ -352,7 +349,6 @@ DESCENT = Experiment(
         table=AT_LEVELS,
     ),
     labels={
-        **named("none", "sinusoidal"),
         "level": "Training accuracy",
         "loss": "Loss of fresh sequences",
         "noise_scale": "log2 of the noise scale, sequences",

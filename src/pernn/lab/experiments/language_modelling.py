@@ -9,7 +9,7 @@ Source: Morita (2024), version 5, appendix E and Table 1.
 from dataclasses import replace
 from functools import partial
 
-from .comparisons import OURS, lay_out, named
+from .comparisons import OURS, lay_out
 from .experiment import Experiment
 from .grids import (
     DEMO_TRAINING,
@@ -115,7 +115,6 @@ LANGUAGE_MODELLING = Experiment(
         ),
     },
     labels={
-        **named("lstm", "none", "sinusoidal"),
         "position": "Token position (bin start)",
         "training_loss": "Training loss between evaluations",
         "train_loss": "Training loss, nats per token",
@@ -164,7 +163,6 @@ REAL_TEXT = Experiment(
     figure=lay_out("tenth", "loss", table=TENTHS),
     more_figures={"perplexity": FIGURE, "training_loss": TRAINING_LOSS},
     labels={
-        **named("lstm", "none", "sinusoidal"),
         "tenth": "Tenth of the tokens, frequent ones first",
         "loss": "Test loss, nats per token",
         "train_loss": "Training loss, nats per token",

@@ -17,7 +17,7 @@ from functools import partial
 
 from pernn.lab.runs import RunSpec
 
-from .comparisons import ACCURACY, PLACE, encoding_helps, lay_out, named
+from .comparisons import ACCURACY, PLACE, encoding_helps, lay_out
 from .experiment import Experiment
 from .grids import MASTERY, RATE, SMALL, VALIDATION_SEEDS, VOCABULARY, brief, cores, grids
 from .predicates import Choice, Claim, qualified, with_primary
@@ -67,7 +67,6 @@ LEARNING_RATE = Experiment(
         )
     ),
     figure=over_values(FIGURE, RATE, FIGURE.panels),
-    labels=named(*KINDS, "none", "sinusoidal"),
 )
 
 VOCABULARIES = {"gru": (32, 64, 128), "lstm": (128, 256, 512)}
@@ -102,8 +101,5 @@ TUNED_VOCABULARY_SIZE = Experiment(
         # One row of three panels; each of them tells the difference.
         "headline": replace(OVER_RATES, contrast=None, where={"core.kind": "lstm"})
     },
-    labels={
-        "headline": "Reversing 8 random tokens, at each peak learning rate",
-        **named(*VOCABULARIES, "none", "sinusoidal"),
-    },
+    labels={"headline": "Reversing 8 random tokens, at each peak learning rate"},
 )

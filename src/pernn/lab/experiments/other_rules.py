@@ -15,7 +15,6 @@ from .comparisons import (
     falls,
     gain_grows,
     lay_out,
-    named,
     no_gain,
 )
 from .experiment import Experiment
@@ -65,7 +64,6 @@ DELAYED_ADDITION = Experiment(
     ),
     claims=with_primary(ADDING_CLAIMS, "encoding_helps_lstm"),
     figure=FIGURE,
-    labels=named("lstm", "none", "sinusoidal"),
 )
 
 LOOKING_UP = Place("v5", "appendix A.3")
@@ -81,7 +79,6 @@ PREDECESSOR_QUERY = Experiment(
     ),
     claims=with_primary([encoding_helps("lstm", LOOKING_UP)], "encoding_helps_lstm"),
     figure=FIGURE,
-    labels=named("lstm", "none", "sinusoidal"),
 )
 
 WAITING = Place("v1", "appendix C.1 and Fig. 11")
@@ -120,7 +117,6 @@ COPYING_MEMORY = Experiment(
     ),
     claims=with_primary((NO_HELP, *_all_or_nothing(10, HOLD_TIMES)), "no_help_lstm"),
     figure=WAITS,
-    labels=named("lstm", "none", "sinusoidal"),
 )
 
 SHORT_WAITS_CLAIMS = (
@@ -150,12 +146,10 @@ SHORT_WAITS = Experiment(
     ),
     claims=with_primary(SHORT_WAITS_CLAIMS, "no_more_solved"),
     figure=WAITS,
-    labels=named("lstm", "none", "sinusoidal"),
     rules={"small": "2026-12"},
 )
 
 KINDS = ("elman", "gru", "lstm")
-LARGE = tuple(size for size in POWERS if size >= 512)
 BEYOND = tuple(size for size in POWERS if size > 512)
 TASKS = each("task.kind", ["sorting", "reverse_ordering"])
 """Sorting, and the task that the text compares it with, at the same settings."""
@@ -201,7 +195,7 @@ SORTING_CLAIMS = (
     *claims_about(
         "falls_{core}_{encoding}",
         "The {encoding} {core}'s token accuracy falls with K from K = 512 on",
-        falls({VOCABULARY: LARGE}),
+        falls({VOCABULARY: tuple(size for size in POWERS if size >= 512)}),
         SORTED,
         V1,
     ),
@@ -215,7 +209,6 @@ SORTING_CLAIMS = (
     ),
 )
 SHARES = (ASCENDING, "ascending_sequence_share")
-ORDER = lay_out(VOCABULARY, ACCURACY, *SHARES, x_base=2, rows="task.kind")
 
 SORTING = Experiment(
     name="sorting",
@@ -232,6 +225,6 @@ SORTING = Experiment(
         paper=({}, vocabularies(*POWERS), TASKS, kinds(*KINDS)),
     ),
     claims=with_primary(SORTING_CLAIMS, "smaller_gain_gru", "smaller_gain_lstm"),
-    figure=ORDER,
-    labels=named(*KINDS, "sorting", "reverse_ordering", "none", "sinusoidal"),
+    figure=lay_out(VOCABULARY, ACCURACY, *SHARES, x_base=2, rows="task.kind"),
+    labels={"sorting": "Sorting"},
 )

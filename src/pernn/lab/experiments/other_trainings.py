@@ -19,7 +19,7 @@ the question is that of version 3, figure 2.
 from collections.abc import Mapping, Sequence
 from itertools import product
 
-from .comparisons import ACCURACY, LABELS, PLACE, WORDS, claims_about, lay_out, named, no_gain
+from .comparisons import ACCURACY, LABELS, PLACE, WORDS, claims_about, lay_out, no_gain
 from .experiment import Experiment
 from .grids import (
     BATCH,
@@ -82,7 +82,6 @@ CLAIMS = [
     for one in product(TRAININGS, ("gru", "lstm"), FACTORS, (2, 4))
     for claim in _neither_helps(*one)
 ]
-FIGURE = lay_out(UPDATES, ACCURACY, rows=BATCH, contrast=None, x_base=2)
 
 MORE_TRAINING = Experiment(
     name="more_training",
@@ -99,8 +98,7 @@ MORE_TRAINING = Experiment(
         paper=(TRAININGS["paper"], cores(gru=64, lstm=1024), _conditions("paper")),
     ),
     claims=with_primary(CLAIMS, "*_4x_*_small"),
-    figure=FIGURE,
-    labels=named("gru", "lstm", "none", "sinusoidal"),
+    figure=lay_out(UPDATES, ACCURACY, rows=BATCH, contrast=None, x_base=2),
 )
 
 OPTIMIZER, FROZEN = "training.optimizer", "training.frozen_embedding"
@@ -112,7 +110,6 @@ ARMS: Mapping[str, tuple[str, Settings]] = {
     "frozen": ("by Adam, its vectors of tokens frozen", {FROZEN: True}),
 }
 """Arm → how sentences call the training, and what selects its trials."""
-ADAM = ARMS["adam"][1]
 FRESH = first_seeds(24)[8:]
 """Seeds of which nothing was known at the GRU's setting."""
 
@@ -131,7 +128,7 @@ def _helps(arm: str, core: str) -> Claim:
 def _gains_less(arm: str, core: str) -> Claim:
     said, where = ARMS[arm]
     ((column, treated),) = where.items()
-    contrast = Contrast(column, treated, None, treated_where=where, baseline_where=ADAM)
+    contrast = Contrast(column, treated, None, treated_where=where, baseline_where=ARMS["adam"][1])
     return Claim(
         f"gains_less_{arm}",
         f"The {WORDS[core]} that is trained {said} gains less from the encoding than that by Adam "
@@ -139,9 +136,6 @@ def _gains_less(arm: str, core: str) -> Claim:
         PLACE,
         DiffersMore(ACCURACY, {}, ENCODING, contrast, VOCABULARY, sign=-1),
     )
-
-
-BY_OPTIMIZER = lay_out(VOCABULARY, ACCURACY, panels=(OPTIMIZER, FROZEN))
 
 
 def _experiment(
@@ -160,12 +154,11 @@ def _experiment(
             seeds={"small": seeds},
         ),
         claims=with_primary((*less, *helps), "gains_less_sign", "gains_less_frozen"),
-        figure=BY_OPTIMIZER,
+        figure=lay_out(VOCABULARY, ACCURACY, panels=(OPTIMIZER, FROZEN)),
         labels={
             "None, None": "Adam",
             "None, True": "Adam, token vectors frozen",
             **{f"{name}, None": LABELS[name] for name in ("adam_0.999", "sgd", "sign")},
-            **named("adam_0.999", "sgd", "sign", "none", "sinusoidal"),
         },
         rules={"demo": "2026-12", "small": "2026-12"},
     )

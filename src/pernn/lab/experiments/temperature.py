@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from .comparisons import ACCURACY, PLACE, WORDS, claims_about, lay_out, named
+from .comparisons import ACCURACY, PLACE, WORDS, claims_about, lay_out
 from .experiment import Experiment, FigureLayout
 from .grids import (
     BATCH,
@@ -165,10 +165,7 @@ TEMPERATURE = Experiment(
     claims=with_primary(CLAIMS, "gain_rises_with_rate_lstm", "same_gain_*"),
     figure=FIGURE,
     more_figures={"accuracy": replace(FIGURE, metrics=(ACCURACY,), form="points")},
-    labels={
-        **named("gru", "lstm", "none", "repeated_embedding", "sinusoidal"),
-        "accuracy": "Final accuracy at the same cells",
-    },
+    labels={"accuracy": "Final accuracy at the same cells"},
     rules={"demo": "2026-12", "small": "2026-12", "paper": "2026-12"},
 )
 
@@ -235,7 +232,6 @@ FACTOR_OR_EXPONENT = Experiment(
         "accuracy": replace(OVER_VOCABULARIES, form="points", metrics=(ACCURACY,)),
     },
     labels={
-        **named("gru", "lstm", "none", "sinusoidal"),
         "updates": "Updates to each accuracy: the slopes are the exponents",
         "accuracy": "Final accuracy of the same trials",
     },

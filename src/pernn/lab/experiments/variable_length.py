@@ -9,7 +9,7 @@ Source: Morita (2024), versions 2 and 3, appendix B and figure 9; longer inputs 
 
 from functools import partial
 
-from .comparisons import ACCURACY, OURS, claims_about, lay_out, named
+from .comparisons import ACCURACY, OURS, claims_about, lay_out
 from .experiment import Experiment
 from .grids import (
     DEMO_TRAINING,
@@ -62,7 +62,7 @@ VARIABLE_LENGTH = Experiment(
     ),
     claims=(HELPS,),
     figure=lay_out("length", ACCURACY, table="by_length", form="bands"),
-    labels={"length": "Input length", **named(*KINDS, "none", "sinusoidal")},
+    labels={"length": "Input length"},
 )
 
 WITHIN, BEYOND = (4, 5, 6, 7, 8), (12, 16)
@@ -150,7 +150,6 @@ LONGER_INPUTS = Experiment(
         "length", ACCURACY, lines=COLUMNS, contrast=None, table="by_length", form="bands"
     ),
     labels={
-        **named(*KINDS, "none", "sinusoidal", "learned"),
         "length": "Input length; 4 … 8 in training",
         "onset": "Any onset",
         **{", ".join(str(arm.get(one)) for one in COLUMNS): name for name, arm in ARMS.items()},

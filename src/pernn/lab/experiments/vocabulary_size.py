@@ -26,7 +26,6 @@ from .comparisons import (
     falls,
     gain_grows,
     lay_out,
-    named,
     no_gain,
 )
 from .experiment import Experiment
@@ -142,7 +141,6 @@ CLAIMS = (
     _limit("elman", 128),
     _limit("gru", 512),
 )
-FIGURE = lay_out(VOCABULARY, ACCURACY, "damerau_levenshtein", x_base=2)
 FEWER, MORE = (4, 8, 16, 32, 64), (16, 32, 64, 128, 256)
 
 VOCABULARY_SIZE = Experiment(
@@ -159,13 +157,11 @@ VOCABULARY_SIZE = Experiment(
     claims=with_primary(
         CLAIMS, "encoding_helps_gru", "encoding_helps_lstm", "gain_grows_gru", "gain_grows_lstm"
     ),
-    figure=FIGURE,
-    labels=named(*KINDS, "none", "sinusoidal"),
+    figure=lay_out(VOCABULARY, ACCURACY, "damerau_levenshtein", x_base=2),
 )
 
 TWO_IDS = {VOCABULARY: 2}
 RECURRENT = ("elman", "gru", "lstm")
-LENGTHS = lay_out("task.length", ACCURACY, x_base=2)
 
 longer = partial(claims_about, source=Place("v1", "section 4.1 and Fig. 3"))
 LONGER_CLAIMS = (
@@ -204,8 +200,7 @@ INPUT_LENGTH = Experiment(
         paper=({}, each("task.length", [64, 128, 256, 512])),
     ),
     claims=with_primary(LONGER_CLAIMS, "no_help_*"),
-    figure=LENGTHS,
-    labels=named(*RECURRENT, "none", "sinusoidal"),
+    figure=lay_out("task.length", ACCURACY, x_base=2),
 )
 
 
@@ -228,10 +223,7 @@ CONSTANT_INFORMATION = Experiment(
     ),
     claims=with_primary([gain_grows("lstm", CONSTANT)], "gain_grows_lstm"),
     figure=SIZES,
-    labels={
-        **named("lstm", "none", "sinusoidal"),
-        VOCABULARY: "Vocabulary size K, with L such that K^L is constant",
-    },
+    labels={VOCABULARY: "Vocabulary size K, with L such that K^L is constant"},
 )
 
 SIMILARITY, DIMENSION = "cosine_similarity", "task.dimension"
@@ -274,11 +266,7 @@ INFINITE_VOCABULARY = Experiment(
     ),
     claims=with_primary(INFINITE_CLAIMS, "no_effect_*", "harm_elman"),
     figure=lay_out(DIMENSION, SIMILARITY, x_base=2, table="cosine"),
-    labels={
-        DIMENSION: "Dimension d",
-        **named(*RECURRENT, "none", "sinusoidal"),
-        SIMILARITY: "Cosine similarity",
-    },
+    labels={DIMENSION: "Dimension d", SIMILARITY: "Cosine similarity"},
 )
 
 STAGE = "pretraining.task.kind"
@@ -355,7 +343,6 @@ VOCABULARY_EXTENSION = Experiment(
         STAGE: "Learnt first",
         EXTENDED: "K ids, then extended",
         "None": "All 2K ids from scratch",
-        **named("none", "sinusoidal"),
         ACCURACY: "Token accuracy, new ids only",
     },
 )

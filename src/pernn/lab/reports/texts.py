@@ -103,11 +103,11 @@ def value_of(record: Record, columns: Columns | None) -> Any:
 
 
 class Labels:
-    """Display names of columns and values, which come first in this order."""
+    """Display names of columns and values: an experiment's own come first, then the usual ones."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
-        self.names = names
-        self.places = {name: place for place, name in enumerate(names)}
+        self.names = {**names, **LABELS, **names}
+        self.places = {name: place for place, name in enumerate(self.names)}
 
     def __call__(self, value: Any) -> str:
         """Return a display name; numbers have thousands separated, absent values are a dash."""
@@ -116,8 +116,6 @@ class Labels:
             return clean(self.names.get(joint, ", ".join(self(part) for part in value)))
         if str(value) in self.names:
             return clean(self.names[str(value)])
-        if isinstance(value, str) and value in LABELS:
-            return LABELS[value]
         if isinstance(value, str) and (place := PLACE.fullmatch(value)):
             return clean(place[1])
         if value is None:

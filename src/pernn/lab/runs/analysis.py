@@ -27,7 +27,7 @@ from pernn.analysis import (
     subspace_overlap,
 )
 from pernn.errors import ConfigError, CorruptError
-from pernn.lab.interfaces import Batch, LinearOutput
+from pernn.lab.interfaces import Batch, SequenceModel
 from pernn.lab.pairing import dual_frequency_pairs, stability_map
 from pernn.lab.store import RunDirectory
 from pernn.lab.tasks import SyntheticTask
@@ -78,7 +78,7 @@ def find_errors(run: Path, *, device: str = "auto") -> RecallErrors:
 
 
 def _sort_errors(
-    model: LinearOutput, task: SyntheticTask, batch: Batch, device: torch.device
+    model: SequenceModel, task: SyntheticTask, batch: Batch, device: torch.device
 ) -> RecallErrors:
     answers = predict(model, batch, device).values
     inputs = batch.tokens[:, : task.longest]

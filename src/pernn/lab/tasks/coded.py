@@ -1,6 +1,6 @@
 """Reverse ordering with vectors beside tokens, or on longer inputs."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -59,7 +59,7 @@ class CodedReversalConfig(TokenTaskConfig):
         plain = ReverseOrderingConfig(
             vocab_size=self.vocab_size, length=self.length, num_held_out=self.num_held_out
         ).build()
-        return CodedReversal.of(plain, self.codes, self.code_size)
+        return CodedReversal(**vars(plain), codes=self.codes, code_size=self.code_size)
 
 
 class LongerInputsConfig(TokenTaskConfig):
@@ -105,7 +105,7 @@ class LongerInputsConfig(TokenTaskConfig):
         """Build the task."""
         if self.codes:
             plain = self.override({"codes": None}).build()
-            return CodedReversal.of(plain, self.codes, self.code_size)
+            return CodedReversal(**vars(plain), codes=self.codes, code_size=self.code_size)
         length = UniformRange(
             min_length=self.min_length, longest=self.length, beyond=self.tested_lengths
         )
@@ -126,12 +126,6 @@ class CodedReversal(SyntheticTask):
     """None: queries have codes, so they stand among the tokens."""
     codes: Kind
     code_size: int
-
-    @classmethod
-    def of(cls, plain: SyntheticTask, codes: Kind, code_size: int) -> "CodedReversal":
-        """Return a task with codes beside its tokens."""
-        parts = {field.name: getattr(plain, field.name) for field in fields(plain)}
-        return cls(**parts, codes=codes, code_size=code_size)
 
     def draw_codes(
         self, stream: RandomStream, step: int, count: int, steps: int

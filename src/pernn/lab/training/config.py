@@ -107,12 +107,10 @@ def learning_rate(update: int, config: TrainingConfig) -> float:
     step, warmup = update - 1, config.warmup_updates
     if step < warmup:
         return config.learning_rate * step / warmup
-    match config.schedule:
-        case "constant":
-            return config.learning_rate
-        case "cosine":
-            phase = math.pi * (step - warmup) / config.iterations
-            return config.learning_rate * 0.5 * (1 + math.cos(phase))
+    if config.schedule == "constant":
+        return config.learning_rate
+    phase = math.pi * (step - warmup) / config.iterations
+    return config.learning_rate * 0.5 * (1 + math.cos(phase))
 
 
 def encoding_strength(update: int, config: TrainingConfig) -> float:

@@ -19,7 +19,6 @@ from pernn.lab.interfaces import (
     Batch,
     BatchStream,
     Decoder,
-    LinearOutput,
     Measurement,
     Predictions,
     SequenceModel,
@@ -121,7 +120,7 @@ Loss = tuple[Float[Tensor, ""], Float[Tensor, ""]]
 """Mean over the scored steps, and the share of ids that are right; NaN for vectors."""
 
 
-def batch_loss(network: LinearOutput, shown: DeviceBatch) -> Loss:
+def batch_loss(network: SequenceModel, shown: DeviceBatch) -> Loss:
     """Return a network's loss and share of right answers.
 
     Of a piece of a batch both are what it adds to the batch's.
@@ -186,7 +185,7 @@ Ask = Callable[[Tensor, int, Index], Iterable[Tensor]]
 
 @torch.no_grad()
 def predict(
-    model: LinearOutput, batch: Batch, device: torch.device, precision: Precision = "fp32"
+    model: SequenceModel, batch: Batch, device: torch.device, precision: Precision = "fp32"
 ) -> Predictions:
     """Predict a batch in chunks, the truth fed back."""
 
@@ -212,7 +211,7 @@ def decode(
 
 
 def evaluate(
-    model: LinearOutput, stream: BatchStream, device: torch.device, precision: Precision = "fp32"
+    model: SequenceModel, stream: BatchStream, device: torch.device, precision: Precision = "fp32"
 ) -> Measurement:
     """Measure loss and the task's metrics on held-out sequences.
 

@@ -129,7 +129,7 @@ class TrainState:
     """The state that an update changes.
 
     Attributes:
-        model: The network, a module and a `LinearOutput`, on its device.
+        model: The network, a module and a `SequenceModel`, on its device.
         optimizer: What changes its trainable parameters.
         sums: Sums since the last log line: loss, gradient norm, share of right answers.
         update: Number of updates done.
