@@ -221,18 +221,10 @@ def _differs(predicate: Differs | DiffersMore, sample: Sample) -> Finding:
 def _slower(predicate: Sooner) -> Differs:
     """Return the difference of log2 updates, baseline − treated: the log2 of the factor."""
     one = predicate.contrast
-    return Differs(
-        metric=predicate.metric,
-        where=predicate.where,
-        contrast=Contrast(
-            one.column, one.baseline, one.treated, one.baseline_where, one.treated_where
-        ),
-        cells=predicate.cells,
-        required=predicate.required,
-        sign=predicate.sign,
-        margin=math.log2(predicate.factor),
-        margin_origin=predicate.factor_origin,
-    )
+    swapped = Contrast(one.column, one.baseline, one.treated, one.baseline_where, one.treated_where)
+    own = predicate.cells, predicate.required, predicate.sign
+    margin = math.log2(predicate.factor), predicate.factor_origin
+    return Differs(predicate.metric, predicate.where, swapped, *own, *margin)
 
 
 def _compare_paces(
