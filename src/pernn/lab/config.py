@@ -36,6 +36,8 @@ MAX_PROBLEMS = 10
 """Complaints of one validation that are spelt out."""
 
 C = TypeVar("C", bound="Config")
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class Config(BaseModel):
@@ -205,18 +207,12 @@ class Registry(Generic[C]):
                 is not a config of this sort.
             MachineError: If own parts are off and this one is not loaded.
         """
-        try:
+        with naming_import(self.group, kind):
             if ":" in kind or kind in self.builtin:
                 found = import_named(self.builtin.get(kind, kind))
             else:
                 point = installed(self.group).get(kind)
                 found = None if point is None else point.load()
-        except MachineError:
-            raise
-        except (Exception, SystemExit) as error:
-            raise ConfigError(
-                f"{self.group}: {kind!r} cannot be imported: {type(error).__name__}: {error}"
-            ) from error
         if found is None:
             hint = suggestion(kind, self.names())
             known = ", ".join(self.names())
@@ -407,22 +403,43 @@ def _parse_value(word: str) -> Any:
         return word
 
 
-def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def leaves(
+    values: Mapping[str, Any], keys: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield what is not nested any further, with the keys that lead to it."""
+    for key, value in values.items():
+        if isinstance(value, Mapping) and value:
+            yield from leaves(value, (*keys, key))
+        else:
+            yield (*keys, key), value
+
+
+def flatten(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return nested values by dotted path.
 
     Examples:
         >>> flatten({"core": {"kind": "lstm"}, "seed": 1})
         {'core.kind': 'lstm', 'seed': 1}
     """
-    flat: dict[str, Any] = {}
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            flat.update(flatten(value, f"{prefix}{key}."))
-        else:
-            # Names that thousands of trials share are in memory once.
-            path = intern(f"{prefix}{key}")
-            flat[path] = json.dumps(value) if isinstance(value, list) else value
-    return flat
+    # Names that thousands of trials share are in memory once.
+    return {
+        intern(".".join(keys)): json.dumps(value) if isinstance(value, list) else value
+        for keys, value in leaves(values)
+        if not isinstance(value, Mapping)
+    }
+
+
+def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """Return the values of each key, keys and values in the order of their appearance."""
+    found: dict[K, list[V]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
+
+
+def nested(items: Iterable[tuple[K, Any, V]]) -> dict[K, dict[Any, V]]:
+    """Return outer key → inner key → value."""
+    return {key: dict(some) for key, some in grouped((k, (i, v)) for k, i, v in items).items()}
 
 
 VARIABLE = "PERNN_PARTS"
@@ -459,6 +476,19 @@ def _is_current(folder: str) -> bool:
     with suppress(OSError):
         return folder != "" and Path(folder).samefile(os.curdir)
     return False
+
+
+@contextmanager
+def naming_import(group: str, name: str) -> Iterator[None]:
+    """Name a part of somebody's own that cannot be imported, whatever it raises."""
+    try:
+        yield
+    except MachineError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise ConfigError(
+            f"{group}: {name!r} cannot be imported: {type(error).__name__}: {error}"
+        ) from error
 
 
 def import_named(place: str) -> Any:

@@ -15,7 +15,7 @@ from sys import intern
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pernn.errors import ConfigError, CorruptError, MachineError, StoreError
-from pernn.lab.config import flatten, suggestion
+from pernn.lab.config import flatten, grouped, suggestion
 from pernn.lab.experiments import LEVELS, pace_column
 from pernn.lab.runs import RunSpec, with_stages
 from pernn.lab.store import (
@@ -477,12 +477,9 @@ def to_frame(
 
 def _sweeps_of(root: Path) -> dict[str, list[str]]:
     """Return the names of the sweeps that each run belongs to."""
-    found: dict[str, list[str]] = {}
-    published = map(describe_publication, list_publications(root))
-    for sweep in [*published] or [load_sweep(root, name) for name in list_sweeps(root)]:
-        for run in sweep.runs:
-            found.setdefault(run, []).append(sweep.name)
-    return found
+    published = [*map(describe_publication, list_publications(root))]
+    sweeps = published or [load_sweep(root, name) for name in list_sweeps(root)]
+    return grouped((run, sweep.name) for sweep in sweeps for run in sweep.runs)
 
 
 def describe(trials: Sequence[Trial]) -> list[str]:

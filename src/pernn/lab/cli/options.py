@@ -15,7 +15,7 @@ from typer import Argument, Option
 
 from pernn import errors
 from pernn.errors import ConfigError, MachineError, StoreError, counted
-from pernn.lab.config import parse_assignment
+from pernn.lab.config import grouped, parse_assignment
 from pernn.lab.experiments import ADDED, TUNED, first_seeds
 from pernn.lab.runners import Limits, LocalRunner, RayRunner, TrialEvent, num_cores, require_ray
 from pernn.lab.runs import SINKS, RunSpec, choose_sinks
@@ -193,9 +193,8 @@ def grid_changes(
     if tuned is not None:
         path, grid = parse_assignment(tuned, "--tune")
         changes[f"{TUNED}{path}"] = grid
-    added: dict[str, list[Any]] = {}
-    for path, value in (parse_assignment(text, "--add") for text in additions or []):
-        added.setdefault(f"{ADDED}{path}", []).append(value)
+    pairs = (parse_assignment(text, "--add") for text in additions or [])
+    added = grouped((f"{ADDED}{path}", value) for path, value in pairs)
     return changes | {k: some if len(some) > 1 else some[0] for k, some in added.items()}
 
 

@@ -10,6 +10,7 @@ from rich.filesize import decimal
 from typer import Argument, Option
 
 from pernn.errors import ConfigError, StoreError, counted, one_line
+from pernn.lab.config import grouped
 from pernn.lab.experiments import experiment_names
 from pernn.lab.lookup import find_plan, find_sweep, find_waiting, name_run
 from pernn.lab.reports import export_curves, export_records, require_exportable
@@ -478,9 +479,8 @@ def analyze(
         print_json(tables)
     else:
         table = tables["gradient_stability"]
-        by_update: dict[int, list[str]] = {}
-        for update, value in zip(table["update"], table["similarity"], strict=True):
-            by_update.setdefault(update, []).append(f"{value:.4f}")
+        shown = map("{:.4f}".format, table["similarity"])
+        by_update = grouped(zip(table["update"], shown, strict=True))
         typer.echo("Gradient similarity")
         columns = ["Update", *dict.fromkeys(table["condition"])]
         print_rows(columns, [(f"{update:,}", *row) for update, row in by_update.items()])

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Literal, get_args
 
-from pernn.errors import ConfigError, MachineError
-from pernn.lab.config import suggestion
+from pernn.errors import ConfigError
+from pernn.lab.config import naming_import, suggestion
 from pernn.lab.runs import RunSpec
 
 from .catalogue import CATALOGUE, GROUP, MODULES, experiment_names, registered
@@ -178,14 +178,8 @@ def find_experiment(name: str) -> Experiment:
             f"no experiment {name!r}{hint} (known: {', '.join(known)}; one of your own needs an "
             "entry point, see docs/extend.md)"
         )
-    try:
+    with naming_import(GROUP, name):
         found = point.load()
-    except MachineError:
-        raise
-    except (Exception, SystemExit) as error:
-        raise ConfigError(
-            f"{GROUP}: {name!r} cannot be imported: {type(error).__name__}: {error}"
-        ) from error
     if not isinstance(found, Experiment) or found.name != name:
         got = repr(found.name) if isinstance(found, Experiment) else repr(found)
         raise ConfigError(

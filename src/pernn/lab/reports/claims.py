@@ -4,10 +4,11 @@ Student's t on the values of each seed decides, at five seeds or more, corrected
 for the number of claims of the experiment. The reasons are in docs/statistics.md.
 """
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass, replace
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from typing import Any
+
+from pydantic_core import to_jsonable_python
 
 from pernn.errors import counted
 from pernn.lab.config import fingerprint, flatten
@@ -117,7 +118,7 @@ class Verdict:
 
     def dump(self) -> dict[str, Any]:
         """Return plain JSON values, with null for NaN."""
-        values = {key: _plain(value) for key, value in asdict(self).items() if key != "claim"}
+        values = to_jsonable_python(self, exclude={"claim"}, inf_nan_mode="null")
         for some in (values, *values["cells"]):
             for name in ("registration", "errors", "is_cut"):
                 if not some.get(name, True):
@@ -231,14 +232,6 @@ def _remarks(found: Finding) -> list[str]:
         f"{counted(missing, 'trial')} not finished": missing,
     }
     return [text for text, holds in words.items() if holds]
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 Environments = Mapping[str, Mapping[str, Any]]

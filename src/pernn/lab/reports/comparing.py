@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pernn.errors import ConfigError, counted
-from pernn.lab.config import flatten, is_kind, parse_assignment, suggestion
+from pernn.lab.config import flatten, is_kind, nested, parse_assignment, suggestion
 from pernn.lab.experiments import pace_column
 from pernn.lab.trials import is_setting
 
@@ -127,9 +127,7 @@ def pair(first: Side, second: Side, metric: str) -> Pairs:
     found = [combine(some, metric, [(1, {})], keys) for some in sides]
     both = [key for key in found[0] if key in found[1]]
     unpaired = (num_trials[0] - len(both), num_trials[1] - len(both))
-    cells: dict[Cell, dict[int, tuple[float, float]]] = {}
-    for key in both:
-        cells.setdefault(key[1:], {})[key[0]] = found[0][key], found[1][key]
+    cells = nested((key[1:], key[0], (found[0][key], found[1][key])) for key in both)
     if max(map(len, cells.values()), default=0) < MIN_PAIRS:
         also = f"; A and B differ in {', '.join(apart)} too: name it on both sides" if apart else ""
         raise ConfigError(
@@ -191,12 +189,15 @@ class Compared:
         differences: Seed → A − B, in the metric's unit.
         means: Mean of A and of B.
         interval: Student's t interval of the mean difference.
+        num_never: Of factors, which are tested as log2: trials of A and of B that never reached the
+            level; they count at the last update. `None` of other differences.
     """
 
     name: str
     differences: Mapping[int, float]
     means: tuple[float, float]
     interval: Interval
+    num_never: tuple[int, int] | None = None
 
     # Sixteen pairs have 65,536 signs, which figures of factors do not ask for.
     @cached_property
@@ -209,19 +210,37 @@ class Compared:
         """Size of the effect, `None` of two or equal differences."""
         return effect_size([*self.differences.values()])
 
+    @property
+    def factor(self) -> str:
+        """The factor, with ≥ or ≤ where only that is known."""
+        first, second = self.num_never or (0, 0)
+        sign = "≥ " if second and not first else "≤ " if first and not second else ""
+        return f"{sign}{self.interval.as_factor().shown}"
+
+    @property
+    def nothing(self) -> str:
+        """The reason for no factor: `never` or `at once`, else nothing."""
+        if any(self.differences.values()):
+            return ""
+        return "never" if any(self.num_never or ()) else "at once"
+
     def dump(self) -> dict[str, Any]:
         """Return plain JSON values."""
-        return {**asdict(self), "p_value": self.p_value, "effect": self.effect}
+        values = {key: value for key, value in asdict(self).items() if value is not None}
+        return {**values, "p_value": self.p_value, "effect": self.effect}
 
     @property
     def shown(self) -> tuple[str, ...]:
         """The row of a table, as the comparison's `columns` name it."""
-        effect = ("–", "–")
-        if self.effect is not None:
-            effect = (f"{self.effect.d_z:.3g}", f"{self.effect.g_z:.3g}")
-        p, found, count = f"{self.p_value:.3g}", self.interval, str(len(self.differences))
-        means = map(found.show, self.means)
-        return (self.name, count, found.shown, found.bounds, p, *effect, *means)
+        p, found, size = f"{self.p_value:.3g}", self.interval, self.effect
+        row = [self.name, str(len(self.differences))]
+        if self.num_never is None:
+            effect = (f"{size.d_z:.3g}", f"{size.g_z:.3g}") if size else ("–", "–")
+            return (*row, found.shown, found.bounds, p, *effect, *map(found.show, self.means))
+        told = (self.factor, found.as_factor().bounds, p)
+        told = (self.nothing, "–", "–") if self.nothing else told
+        means = (f"{2**-mean:,.0f}" for mean in self.means)
+        return (*row, *told, "{}, {}".format(*self.num_never), *means)
 
 
 @dataclass(frozen=True)
@@ -339,24 +358,21 @@ def _compared(name: str, cells: Cells, never: Never | None) -> Compared | None:
         return None
     sides = {seed: zip(*(found[seed] for found in cells.values()), strict=True) for seed in seeds}
     means = {seed: [math.fsum(x) / len(x) for x in some] for seed, some in sides.items()}
-    differences = {seed: _rounded(one - other) for seed, (one, other) in means.items()}
+    differences = {
+        # Without what rounding leaves of equal numbers.
+        seed: 0.0 if abs(one - other) <= ROUNDING else one - other
+        for seed, (one, other) in means.items()
+    }
     values = list(differences.values())
     first, second = (math.fsum(side) / len(seeds) for side in zip(*means.values(), strict=True))
-    found = name, differences, (first, second), student_interval(values)
-    if never is None:
-        return Compared(*found)
-    return Sooner(*found, num_never=_count(never[c][seed] for c in cells for seed in seeds))
+    lost = _count(never[c][seed] for c in cells for seed in seeds) if never else None
+    return Compared(name, differences, (first, second), student_interval(values), lost)
 
 
 def _name(pairs: Pairs, cell: tuple[Any, ...]) -> str:
     named = dict(zip(pairs.columns, cell, strict=True))
     words = (LABEL.condition(key, named[key]) for key in pairs.naming if named[key] is not None)
     return ", ".join(words) or "all"
-
-
-def _rounded(difference: float) -> float:
-    """Return a difference, without what rounding leaves of equal numbers."""
-    return 0.0 if abs(difference) <= ROUNDING else difference
 
 
 def _notes(pairs: Pairs, num_incomplete: int, shown: list[Compared]) -> list[str]:
@@ -392,49 +408,7 @@ MEANING = (
 )
 
 
-@dataclass(frozen=True)
-class Sooner(Compared):
-    """The factors of some pairs, tested as log2.
-
-    Attributes:
-        num_never: Trials of A and of B that never reached the level; they count at the last update.
-    """
-
-    num_never: tuple[int, int]
-
-    @property
-    def factor(self) -> str:
-        """The factor, with ≥ or ≤ where only that is known."""
-        first, second = self.num_never
-        sign = "≥ " if second and not first else "≤ " if first and not second else ""
-        return f"{sign}{self.interval.as_factor().shown}"
-
-    @property
-    def nothing(self) -> str:
-        """The reason for no factor: `never` or `at once`, else nothing."""
-        if any(self.differences.values()):
-            return ""
-        return "never" if any(self.num_never) else "at once"
-
-    @property
-    def shown(self) -> tuple[str, ...]:
-        """The row of a table, as `FACTORS` names it."""
-        name, count, _, _, p, *_ = super().shown
-        found = (self.factor, self.interval.as_factor().bounds, p)
-        if self.nothing:
-            found = (self.nothing, "–", "–")
-        means = (f"{2**-mean:,.0f}" for mean in self.means)
-        return (name, count, *found, "{}, {}".format(*self.num_never), *means)
-
-
-@dataclass(frozen=True)
-class Paced(Comparison):
-    """Two sides compared by factors."""
-
-    cells: tuple[Sooner, ...]  # each cell that has two pairs, in order
-
-
-def compare_pace(first: Side, second: Side, level: float) -> Paced:
+def compare_pace(first: Side, second: Side, level: float) -> Comparison:
     """Compare by the updates until the training accuracy first reached a level.
 
     Per pair it is log2 of B's updates over A's, each trial within the number of updates that both
@@ -459,7 +433,7 @@ def compare_pace(first: Side, second: Side, level: float) -> Paced:
             "which way that pulls the factor."
         )
         notes.insert(1, text.format(*lost))
-    return Paced(**{**vars(compared), "columns": FACTORS, "notes": tuple(notes)})
+    return replace(compared, columns=FACTORS, notes=tuple(notes))
 
 
 def _count(never: Iterable[tuple[bool, bool]]) -> tuple[int, int]:

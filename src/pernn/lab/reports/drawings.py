@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 
+from pernn.lab.config import grouped
 from pernn.lab.experiments import Experiment, FigureLayout, names_of
 from pernn.lab.trials import Trial, is_missing, lines_of, records_of, settings_of
 
@@ -145,9 +146,7 @@ def _kept(
     values = label.order(shown)
     if len(values) <= NUM_PANELS:
         return settings, ""
-    blocks: dict[Any, list[Any]] = {}
-    for value in values:
-        blocks.setdefault(value[0], []).append(value)
+    blocks = grouped((value[0], value) for value in values)
     each = max(1, NUM_PANELS // len(blocks))
     extremes = [value for some in blocks.values() for value in _spread(some, each)]
     chosen = set(_spread(extremes, NUM_PANELS))

@@ -2,11 +2,12 @@
 
 import json
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from pernn.errors import counted
+from pernn.lab.config import grouped
 from pernn.lab.store import Registration
 from pernn.lab.trials import unroll
 
@@ -155,11 +156,11 @@ def _values(one: Mapping[str, Any], reports: Mapping[str, Report]) -> list[float
     """Return the weighted sum of the terms' means for each seed that has them all."""
     sums: list[dict[Any, float]] = []
     for term in one["terms"]:
-        by_seed: dict[Any, list[float]] = defaultdict(list)
-        for row in unroll(reports[term["sweep"]].records, one.get("table")):
-            value = number(row, one["metric"])
-            if value is not None and matches(row, term["where"]):
-                by_seed[row["seed"]].append(value)
+        rows = unroll(reports[term["sweep"]].records, one.get("table"))
+        found = (
+            (row["seed"], number(row, one["metric"])) for row in rows if matches(row, term["where"])
+        )
+        by_seed = grouped((seed, value) for seed, value in found if value is not None)
         weight = term["weight"]
         sums.append({s: weight * math.fsum(some) / len(some) for s, some in by_seed.items()})
     seeds = sorted(set.intersection(*map(set, sums)), key=sort_key)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import takewhile
 from typing import Any
 
@@ -100,25 +101,12 @@ def find(
     if predicate.compares and is_pace(predicate.metric):
         return _compare_paces(claim, records, planned, label)
     found = _test(claim, records, planned, label)
-    return _with_errors(found, claim, records, planned, label)
-
-
-def _with_errors(
-    found: Finding,
-    claim: Claim,
-    records: Sequence[Record],
-    planned: Sequence[Record],
-    label: Label,
-) -> Finding:
-    """Add by what errors are divided where accuracies are compared, if every trial makes some.
-
-    Near 1 a difference of accuracies is small whatever an encoding does; this is not.
-    """
-    predicate = claim.predicate
-    shares = ("token_accuracy", "sequence_accuracy")
-    if not predicate.contrasts or predicate.times is None or predicate.metric not in shares:
+    # Near 1 a difference of accuracies is small whatever an encoding does; what errors are divided
+    # by, where every trial makes some, is not.
+    metric, shares = predicate.metric, ("token_accuracy", "sequence_accuracy")
+    if not predicate.contrasts or predicate.times is None or metric not in shares:
         return found
-    metric, rows = predicate.metric, _taking_part(claim, rows_about(claim, records))
+    rows = _taking_part(claim, rows_about(claim, records))
     values = [number(row, metric) for row in rows]
     if any(one is None or one >= 1 for one in values):
         return found
@@ -130,8 +118,8 @@ def _with_errors(
         replace(one, errors=str(own.interval.as_factor()))
         for one, own in zip(found.cells, other.cells, strict=True)
     ]
-    factor = student_interval(other.values).as_factor()
-    return replace(found, errors=f"{factor}{predicate.times}", cells=tuple(cells))
+    divided = student_interval(other.values).as_factor()
+    return replace(found, errors=f"{divided}{predicate.times}", cells=tuple(cells))
 
 
 def _taking_part(claim: Claim, rows: Iterable[Record]) -> list[Record]:
@@ -147,10 +135,7 @@ def _test(
 
 def _bounded(predicate: AtLeast | AtMost, sample: Sample) -> Finding:
     sign = 1 if isinstance(predicate, AtLeast) else -1
-
-    def weigh(values: Any) -> Evidence:
-        return exceeds(values, predicate.threshold, sign, or_equal=True)
-
+    weigh = partial(exceeds, bound=predicate.threshold, sign=sign, or_equal=True)
     detail = f"threshold {predicate.threshold:g} ({predicate.threshold_origin})"
     return _in_cells(sample.label(predicate.metric), sample, weigh, detail)
 
@@ -210,10 +195,7 @@ def _differs(predicate: Differs | DiffersMore, sample: Sample) -> Finding:
     if margin:
         against = f"against {predicate.sign * margin:g} ({predicate.margin_origin})"
         detail = "; ".join(filter(None, [detail, against]))
-
-    def weigh(data: Any) -> Evidence:
-        return exceeds(predicate.sign * data, margin)
-
+    weigh = partial(exceeds, bound=predicate.sign * margin, sign=predicate.sign)
     found = _by_seed(sample, rows, values, weigh, quantity, detail)
     return replace(found, remark=_disagreement(math.fsum(values), found.cells))
 
@@ -306,10 +288,7 @@ def _grows(predicate: Grows, sample: Sample) -> Finding:
     slopes = [math.fsum(x * row) / math.fsum(x * x) for row in rows]
     quantity = f"{_contrast(predicate, sample.label)}, change per doubling of {sample.name}"
     detail = f"over {sample.name} = {sample.all_cells}{note}"
-
-    def weigh(data: Any) -> Evidence:
-        return exceeds(predicate.sign * data, 0.0)
-
+    weigh = partial(exceeds, bound=0.0, sign=predicate.sign)
     return _by_seed(sample, rows, slopes, weigh, quantity, detail)
 
 

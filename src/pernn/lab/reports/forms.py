@@ -11,9 +11,10 @@ from matplotlib.colors import Normalize
 from matplotlib.transforms import offset_copy
 
 from pernn.errors import ConfigError, counted
+from pernn.lab.config import grouped, nested
 from pernn.lab.experiments import Columns, Experiment, FigureLayout, names_of, pace_column
 
-from .comparing import MIN_PAIRS, Side, Sooner, compare_pace
+from .comparing import MIN_PAIRS, Compared, Side, compare_pace
 from .panels import Scale
 from .records import (
     Arm,
@@ -49,6 +50,9 @@ CONDITIONS: Mapping[Any, Mapping[str, Any]] = {
     for disturbants, dash in (("Frequent", "-"), ("Rare", "--"))
 }
 """The target decides the colour and the disturbants the dash, as in the paper's figure."""
+
+BARS: Mapping[str, Any] = {"linewidth": 1.3, "elinewidth": 1.1, "capsize": 2.2}
+"""How thick the lines of means and their error bars are."""
 
 DIFFERENCE = {"color": "#333333", "marker": "D", "linestyle": "-"}
 """A difference belongs to neither condition, so it has a look of its own."""
@@ -112,11 +116,12 @@ def points_of(
     """Sort measured values of a metric by line, horizontal value and seed."""
     having = [one for one in records if number(one, metric) is not None]
     having.sort(key=lambda one: sort_key(one["seed"]))
-    found: dict[Any, dict[Any, dict[Any, float]]] = {}
-    for one in placed(having, ("seed", *names_of(layout.lines), *names_of(layout.x))).values():
-        points = found.setdefault(value_of(one, layout.lines), {})
-        points.setdefault(value_of(one, layout.x), {})[one["seed"]] = float(one[metric])
-    return found
+    each = placed(having, ("seed", *names_of(layout.lines), *names_of(layout.x))).values()
+    lines = grouped((value_of(one, layout.lines), one) for one in each)
+    return {
+        line: nested((value_of(one, layout.x), one["seed"], float(one[metric])) for one in own)
+        for line, own in lines.items()
+    }
 
 
 def collect(
@@ -172,10 +177,8 @@ def differences(
         if alone:
             both = {name: value for name, value in where.items() if name != contrast.column}
             one = replace(one, baseline_where={**contrast.baseline_where, **both})
-        points: dict[Any, dict[Any, float]] = {}
         found = paired_differences(records, layout.metrics[0], one, names_of(layout.x))
-        for (seed, at_x), value in found.items():
-            points.setdefault(at_x, {})[seed] = value
+        points = nested((at_x, seed, value) for (seed, at_x), value in found.items())
         name = label.condition(columns, other) if alone and len(treated) > 1 else ""
         look = styles[other if alone else line] if len(treated) > 1 else DIFFERENCE
         series.append(Series(look, name, points, place if alone else -1))
@@ -319,10 +322,8 @@ def _points(
         label=line.label or None,
         markersize=4.2,
         markevery=arrived,
-        linewidth=1.3,
-        elinewidth=1.1,
-        capsize=2.2,
         zorder=3,
+        **BARS,
         **{**line.style, **({} if x.numeric else {"linestyle": "none"})},
     )
     beside = offset_copy(axes.transData, axes.get_figure(root=True), bars, units="points")
@@ -332,34 +333,22 @@ def _points(
             part.set_transform(beside)
     drawn[0].set_gid(tag(line, [said[n] for n in arrived]))
     if never:
-        axes.plot(
-            [places[n] for n in never],
-            [means[n] for n in never],
-            color=line.style["color"],
-            linestyle="none",
-            marker="^",
-            markersize=5,
-            markerfacecolor="white",
-            zorder=3.5,
-            gid=tag(line, [said[n] for n in never]),
-        )
+        hollow = [(places[n], means[n], said[n]) for n in never]
+        _marks(axes, line, hollow, marker="^", ms=5, mfc="white", zorder=3.5)
     raw = [
         (x.position(value, shift + aside), one, f"{name}, seed {seed}: {one:.4g}")
         for name, value in zip(names, at, strict=True)
         for seed, one in line.points[value].items()
     ]
-    axes.plot(
-        [place for place, *_ in raw],
-        [value for _, value, _ in raw],
-        linestyle="none",
-        marker=".",
-        markersize=4,
-        markeredgewidth=0,
-        color=line.style["color"],
-        alpha=0.5,
-        zorder=2,
-        gid=tag(line, [said for *_, said in raw]),
-    )
+    _marks(axes, line, raw, marker=".", ms=4, mew=0, alpha=0.5, zorder=2)
+
+
+def _marks(
+    axes: Axes, line: Series, marks: Sequence[tuple[float, float, str]], **look: Any
+) -> None:
+    """Draw unconnected marks of a line: where each is, and what the page says of it."""
+    x, y, said = zip(*marks, strict=True)
+    axes.plot(x, y, ls="none", color=line.style["color"], gid=tag(line, said), **look)
 
 
 def _intervals(line: Series, at: Sequence[Any]) -> list[Interval]:
@@ -493,7 +482,7 @@ def draw_factors(
         found = _factors(arms, str(layout.x), records, metric)
         shift = min(0.09, 0.4 / len(layout.metrics)) * (place - (len(layout.metrics) - 1) / 2)
         look = LINES[(place + 2) % len(LINES)]
-        faces = ["white" if any(one.num_never) else look["color"] for one in found.values()]
+        faces = ["white" if any(one.num_never or ()) else look["color"] for one in found.values()]
         means, low, high = _ends(one.interval.as_factor() for one in found.values())
         places = [x.position(at, shift) for at in found]
         axes.errorbar(
@@ -503,9 +492,7 @@ def draw_factors(
             label=label(metric),
             color=look["color"],
             linestyle=look["linestyle"] if x.numeric else "none",
-            linewidth=1.3,
-            elinewidth=1.1,
-            capsize=2.2,
+            **BARS,
         )
         axes.scatter(places, means, 25, faces, edgecolors=look["color"], zorder=3)
         counts += [len(one.differences) for one in found.values()]
@@ -515,7 +502,7 @@ def draw_factors(
 
 def _factors(
     arms: Sequence[Arm], column: str, records: Sequence[Record], metric: str
-) -> dict[Any, Sooner]:
+) -> dict[Any, Compared]:
     level = float(metric.removeprefix(pace_column("")))
     found = {}
     for at in sorted({one[column] for one in records if column in one}, key=sort_key):

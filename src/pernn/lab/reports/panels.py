@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
 from pernn.errors import ConfigError
+from pernn.lab.config import grouped
 from pernn.lab.experiments import Columns, Experiment, FigureLayout
 
 from .records import Record, number, sort_key
@@ -193,10 +194,9 @@ class Grid:
         self.experiment, self.found = experiment, found
         self.layout, self.label = experiment.figure, Labels(experiment.labels)
         layout, label = self.layout, self.label
-        self.places: dict[tuple[Any, Any], list[Record]] = {}
-        for one in found:
-            place = value_of(one, layout.rows), value_of(one, layout.panels)
-            self.places.setdefault(place, []).append(one)
+        self.places = grouped(
+            ((value_of(one, layout.rows), value_of(one, layout.panels)), one) for one in found
+        )
         panels = label.order(panel for _, panel in self.places)
         width = math.ceil(len(panels) / math.ceil(len(panels) / NUM_COLUMNS))
         wrapped = [tuple(panels[i : i + width]) for i in range(0, len(panels), width)]

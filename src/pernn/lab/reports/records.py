@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pernn.errors import ConfigError, counted
-from pernn.lab.config import is_kind, suggestion
+from pernn.lab.config import grouped, is_kind, nested, suggestion
 from pernn.lab.experiments import Cells, Choice, Claim, Contrast, Predicate, Where
 from pernn.lab.trials import CENSORED, is_setting, unroll
 
@@ -221,10 +221,9 @@ def gather(
     if not chosen:
         asked = ", ".join(f"{label(k)} = {_any_of(v, label)}" for k, v in where.items())
         raise NotRunError(f"no finished trial has {asked}" if asked else "no finished trials")
-    columns: Columns = {}
     with_cell = [row for row in chosen if cells in row]
-    for (seed, cell), value in combine(with_cell, metric, taking_part, ("seed", cells)).items():
-        columns.setdefault(seed, {})[cell] = value
+    sums = combine(with_cell, metric, taking_part, ("seed", cells))
+    columns: Columns = nested((*key, value) for key, value in sums.items())
     seen = {cell for column in columns.values() for cell in column}
     plan = _planned(planned, where, taking_part, is_table=claim.table is not None)
     needed = _required(cells, predicate.required, seen, plan)
@@ -384,10 +383,10 @@ def _best(choice: Choice, tried: Mapping[Any, Mapping[int, float]], label: Label
 def _describe(choice: Choice, best: Mapping[Condition, Any], tried: Tried, label: Label) -> str:
     """Return what was chosen by kinds and other settings, and where nothing beyond was tried."""
     shared = frozenset.intersection(*best)
-    groups: dict[str, list[Condition]] = {}
-    for one in best:
-        kinds = ", ".join(label(value) for path, value in sorted(one - shared) if is_kind(path))
-        groups.setdefault(kinds, []).append(one)
+    groups = grouped(
+        (", ".join(label(value) for path, value in sorted(one - shared) if is_kind(path)), one)
+        for one in best
+    )
     columns: dict[str, None] = {}
     said = []
     for kinds, some in sorted(groups.items()):

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from pernn.errors import ConfigError
-from pernn.lab.config import flatten
+from pernn.lab.config import flatten, grouped
 from pernn.lab.experiments import (
     CATALOGUE,
     LEVELS,
@@ -22,7 +22,7 @@ from pernn.lab.experiments import (
 from pernn.lab.trials import Trial, count_machines, unroll
 
 from .claims import Verdict, judge_experiment
-from .comparing import Side, Sooner, compare_pace
+from .comparing import Compared, Side, compare_pace
 from .figures import draw, render
 from .records import Record, paired_differences
 from .report import Report
@@ -273,7 +273,7 @@ def _scorecard(reports: Sequence[Report], claims: Sequence[Counted], pages: str)
         sweep = planned.get(name)
         about = (name, "–", "") if sweep is None else _about(sweep, pages, name)
         rows.append((*about, *_counted(one for one in claims if one.experiment == name)))
-    for whose, own in _by_whose(claims).items():
+    for whose, own in grouped((one.whose, one) for one in claims).items():
         rows.append((f"**of {whose}**", "", "", *(f"**{text}**" for text in _counted(own))))
     parts = [markdown_table(("experiment", "trials", "n", "claims", *COUNTED), rows)]
     same = [
@@ -292,13 +292,6 @@ def _scorecard(reports: Sequence[Report], claims: Sequence[Counted], pages: str)
     if apart:
         parts += [APART, markdown_table(("sweep", "trials", "n", *OTHER), apart)]
     return "\n\n".join(parts)
-
-
-def _by_whose(claims: Iterable[Counted]) -> dict[str, list[Counted]]:
-    found: dict[str, list[Counted]] = defaultdict(list)
-    for one in claims:
-        found[one.whose].append(one)
-    return found
 
 
 def _counted(claims: Iterable[Counted]) -> list[str]:
@@ -329,7 +322,7 @@ def _counts(reports: Sequence[Report], claims: Sequence[Counted]) -> str:
     }
     order = (*DECIDED, "same numbers", "apart", "not run")
     sentences = []
-    for whose, own in _by_whose(claims).items():
+    for whose, own in grouped((one.whose, one) for one in claims).items():
         count = Counter(
             "apart"
             if one.outcome == "not run" and (one.experiment, one.verdict.claim.name) in apart
@@ -379,17 +372,15 @@ def means(report: Report) -> str:
             found[cell][line] = measured.student.shown
     columns = label.order(line for some in found.values() for line in some)
     head = [*map(label, by), *map(label, columns)]
-    differences: dict[tuple[Any, ...], list[float]] = defaultdict(list)
     if contrast:
         head.append(f"{label(contrast.treated)} − {label(contrast.baseline)}")
-        records = unroll(report.judged, layout.table)
-        for key, value in paired_differences(records, metric, contrast, by).items():
-            differences[key[1:]].append(value)
+        pairs = paired_differences(unroll(report.judged, layout.table), metric, contrast, by)
+        differences = grouped((key[1:], value) for key, value in pairs.items())
     rows = []
     for cell in label.order(found):
         row = [*map(label, cell), *(found[cell].get(line, "–") for line in columns)]
         if contrast:
-            row.append(str(student_interval(pairs)) if (pairs := differences[cell]) else "–")
+            row.append(str(student_interval(differences[cell])) if cell in differences else "–")
         rows.append(row)
     return f"{label(metric)}:\n\n{markdown_table(head, rows, escape=True)}"
 
@@ -426,9 +417,7 @@ def pace_figure(reports: Sequence[Report]) -> bytes | None:
 
 def _pace_tables(report: Report) -> list[str]:
     """Return a table for each encoding of a sweep that has networks without one."""
-    by_kind: dict[str, list[Record]] = defaultdict(list)
-    for record in report.records:
-        by_kind[_arm(report, record)].append(record)
+    by_kind = grouped((_arm(report, record), record) for record in report.records)
     baseline, tables = by_kind.pop("none", []), []
     for kind, treated in sorted(by_kind.items()):
         # Other tasks have settings of their own, which nothing here is paired by.
@@ -460,9 +449,9 @@ def _arm(report: Report, record: Record) -> str:
     return ", ".join([record["encoding.kind"], *more])
 
 
-def _factor(one: Sooner) -> str:
+def _factor(one: Compared) -> str:
     if one.nothing:
         return one.nothing
-    treated, baseline = one.num_never
+    treated, baseline = one.num_never or (0, 0)
     never = f" ({baseline}, {treated})" if treated or baseline else ""
     return f"{one.factor} {one.interval.as_factor().bounds}{never}"

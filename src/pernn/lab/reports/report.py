@@ -1,6 +1,5 @@
 """Reports of sweeps: figures, tables, verdicts and one page."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
@@ -11,6 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from pernn.errors import ConfigError
+from pernn.lab.config import grouped
 from pernn.lab.cores import CORES
 from pernn.lab.encodings import ENCODINGS
 from pernn.lab.experiments import Experiment, is_pace, names_of
@@ -128,8 +128,24 @@ class Report:
 
     @cached_property
     def all_metrics(self) -> tuple[str, ...]:
-        """The metrics of `table.csv`: those of the figure, then all others."""
-        others = [metric for metric in self._measured() if metric not in self.by]
+        """The metrics of `table.csv`: those of the figure, then all others that have numbers.
+
+        These are sought in the layout's table if there is one, else in whole trials.
+        """
+        table = self.experiment.figure.table
+        rows = unroll(self.records, table)
+        if table is None:
+            names = [
+                name
+                for name in dict.fromkeys(column for record in rows for column in record)
+                if name not in NAMING and not is_setting(name) and not is_pace(name)
+            ]
+        else:
+            tables = [record.get("tables", {}).get(table, {}) for record in self.records]
+            names = list(dict.fromkeys(column for found in tables for column in found))
+        numbers = [name for name in names if any(number(row, name) is not None for row in rows)]
+        first = [metric for metric in METRICS if metric in numbers]
+        others = (name for name in (*first, *numbers) if name not in self.by)
         return tuple(dict.fromkeys([*self.metrics, *others]))
 
     @cached_property
@@ -144,13 +160,11 @@ class Report:
         choosing = self.experiment.choosing
         if not choosing:
             return [*self.records]
-        seeds: dict[Any, set[Any]] = defaultdict(set)
-        for one in self.records:
-            seeds[condition_of(one)].add(one["seed"])
+        seeds = grouped((condition_of(one), one["seed"]) for one in self.records)
         return [
             one
             for one in self.records
-            if one["seed"] not in choosing or seeds[condition_of(one)] <= choosing
+            if one["seed"] not in choosing or choosing.issuperset(seeds[condition_of(one)])
         ]
 
     @cached_property
@@ -167,10 +181,8 @@ class Report:
         No claim is about these, so their differences, paired by seed, stand by themselves.
         """
         core, encoding = "core.kind", "encoding.kind"
-        arms: dict[tuple[str, str], list[Record]] = defaultdict(list)
-        for one in self.records:
-            if {core, encoding} <= one.keys():
-                arms[one[core], one[encoding]].append(one)
+        having = (one for one in self.records if {core, encoding} <= one.keys())
+        arms = grouped(((one[core], one[encoding]), one) for one in having)
         found = []
         for own, kind in arms:
             if kind == "none" or (own in CORES.builtin and kind in ENCODINGS.builtin):
@@ -215,23 +227,6 @@ class Report:
             write_atomically(directory / name, content)
         self.paths = tuple(directory / name for name in contents)
         return self
-
-    def _measured(self) -> list[str]:
-        """List what has numbers: in the layout's table if there is one, else of whole trials."""
-        table = self.experiment.figure.table
-        rows = unroll(self.records, table)
-        if table is None:
-            names = [
-                name
-                for name in dict.fromkeys(column for record in rows for column in record)
-                if name not in NAMING and not is_setting(name) and not is_pace(name)
-            ]
-        else:
-            tables = [record.get("tables", {}).get(table, {}) for record in self.records]
-            names = list(dict.fromkeys(column for found in tables for column in found))
-        numbers = [name for name in names if any(number(row, name) is not None for row in rows)]
-        first = [metric for metric in METRICS if metric in numbers]
-        return [*first, *(name for name in numbers if name not in first)]
 
     def listed(self) -> tuple[list[str], list[str]]:
         """Choose the columns and the metrics that whole trials have."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pernn.errors import ConfigError
+from pernn.lab.config import nested
 from pernn.lab.store import load_pyarrow, write_atomically
 from pernn.lab.trials import (
     Trial,
@@ -65,9 +66,8 @@ def summarise(records: Sequence[Record], by: Sequence[str], metrics: Sequence[st
 
     Rows are sorted by their values of `by`, which must tell the trials of a seed apart.
     """
-    groups: dict[tuple[Any, ...], dict[Any, Record]] = {}
-    for key, record in sorted(placed(records, (*by, "seed")).items(), key=_place):
-        groups.setdefault(key[:-1], {})[key[-1]] = record
+    found = sorted(placed(records, (*by, "seed")).items(), key=lambda one: [*map(sort_key, one[0])])
+    groups = nested((key[:-1], key[-1], record) for key, record in found)
     rows = []
     for condition, group in groups.items():
         counts = {record.get("num_parameters") for record in group.values()}
@@ -79,14 +79,10 @@ def summarise(records: Sequence[Record], by: Sequence[str], metrics: Sequence[st
                 num_seeds=len(group),
                 num_parameters=tuple(sorted(count for count in counts if isinstance(count, int))),
                 presets=tuple(sorted(presets)),
-                metrics={name: found for name, found in measured.items() if found},
+                metrics={name: one for name, one in measured.items() if one},
             )
         )
     return rows
-
-
-def _place(item: tuple[tuple[Any, ...], Record]) -> list[Any]:
-    return [*map(sort_key, item[0])]
 
 
 def _measure(group: Mapping[Any, Record], metric: str) -> Measured | None:
@@ -112,7 +108,9 @@ def to_csv(rows: Sequence[Row], metrics: Sequence[str]) -> str:
         line += [" ".join(map(str, row.num_parameters)), " ".join(row.presets)]
         lines.append(line + [x for one in metrics for x in _csv_bounds(row.metrics.get(one))])
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(map(_cell, line) for line in lines)
+    csv.writer(text, lineterminator="\n").writerows(
+        [csv_cell(clean(x)) if isinstance(x, str) else x for x in line] for line in lines
+    )
     return text.getvalue()
 
 
@@ -123,10 +121,6 @@ def _csv_bounds(found: Measured | None) -> list[Any]:
     for interval in (found.bootstrap, found.student):
         bounds += [interval.low, interval.high] if interval.bounded else ["", ""]
     return [*bounds, " ".join(f"{seed}:{value!r}" for seed, value in found.values.items())]
-
-
-def _cell(value: Any) -> Any:
-    return csv_cell(clean(value)) if isinstance(value, str) else value
 
 
 def to_markdown(

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
+from pernn.lab.config import grouped
 from pernn.lab.experiments import LABELS, Columns, Experiment, FigureLayout, names_of
 
 from .records import Record, is_censored, sort_key
@@ -193,10 +194,8 @@ def footer_items(experiment: Experiment, records: Sequence[Record], scale: str =
             words.append(text.format(listed))
     # The points of a scatter plot are what is measured, not places with seeds each.
     names = () if layout.form == "scatter" else layout.shown
-    places: dict[Any, set[Any]] = {}
-    for one in records:
-        places.setdefault(value_of(one, names), set()).add(one["seed"])
-    counts = [len(seeds - experiment.choosing or seeds) for seeds in places.values()]
+    places = grouped((value_of(one, names), one["seed"]) for one in records)
+    counts = [len({*seeds} - experiment.choosing or {*seeds}) for seeds in places.values()]
     words.append(f"{sizes(counts)} seed{'s' * (max(counts, default=0) != 1)}")
     signs = _signs(layout)
     if any(one["seed"] in experiment.choosing for one in records):

@@ -27,6 +27,7 @@ from pernn.analysis import (
     subspace_overlap,
 )
 from pernn.errors import ConfigError, CorruptError
+from pernn.lab.config import grouped
 from pernn.lab.interfaces import Batch, SequenceModel
 from pernn.lab.pairing import dual_frequency_pairs, stability_map
 from pernn.lab.store import RunDirectory
@@ -106,13 +107,14 @@ def nearest_checkpoints(
     """
     interval, last = training.kept_interval, training.iterations
     curve = [(one["update"], one["token_accuracy"]) for one in lines if one["kind"] == "train"]
-    found: dict[int, list[float]] = {}
-    for level in levels:
+    # Between the last multiple of the interval and the end, whichever is nearer.
+    kept = (*range(interval, last, interval), last)
+
+    def nearest(level: float) -> Any:
         first = next((update for update, accuracy in curve if accuracy >= level), last)
-        # Between the last multiple of the interval and the end, whichever is nearer.
-        kept = (*range(interval, last, interval), last)
-        found.setdefault(min(kept, key=lambda one: abs(one - first)), []).append(level)
-    return found
+        return min(kept, key=lambda one: abs(one - first))
+
+    return grouped((nearest(level), level) for level in levels)
 
 
 def choose_checkpoints(spec: RunSpec, root: Path) -> Mapping[int, Sequence[float]]:
@@ -393,9 +395,7 @@ def tabulate(lines: Iterable[Mapping[str, Any]], last: int) -> dict[str, dict[st
 
 def by_disturbants(table: Mapping[str, Sequence[Any]]) -> dict[str, float]:
     """Average the similarities of a checkpoint over the classes of the target."""
-    found: dict[str, list[float]] = {}
-    for value, word in zip(table["similarity"], table["disturbants"], strict=True):
-        found.setdefault(word, []).append(value)
+    found = grouped(zip(table["disturbants"], table["similarity"], strict=True))
     return {word: math.fsum(values) / len(values) for word, values in found.items()}
 
 

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 import pernn.lab.corpora  # noqa: F401  its task joins the registry
 from pernn.errors import ConfigError
-from pernn.lab.config import Config, flatten, read_file
+from pernn.lab.config import Config, flatten, grouped, read_file
 from pernn.lab.cores import AnyCore, LSTMConfig
 from pernn.lab.encodings import ENCODINGS, AnyEncoding, PositionalEncodingConfig, SinusoidalConfig
 from pernn.lab.interfaces import Task
@@ -273,11 +273,8 @@ class RunSpec(Config):
 
 def tell_apart(specs: Mapping[str, RunSpec]) -> dict[str, str]:
     """Return labels, with the settings in which equal ones differ."""
-    alike: dict[str, list[str]] = {}
-    for run, spec in specs.items():
-        alike.setdefault(spec.label, []).append(run)
     labels = {}
-    for label, runs in alike.items():
+    for label, runs in grouped((spec.label, run) for run, spec in specs.items()).items():
         rows = {run: flatten(specs[run].dump()) for run in runs} if len(runs) > 1 else {}
         keys = dict.fromkeys(key for row in rows.values() for key in row)
         differ = [key for key in keys if len({str(row.get(key)) for row in rows.values()}) > 1]

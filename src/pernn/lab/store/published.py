@@ -22,7 +22,7 @@ from pernn.errors import (
     counted,
     install_command,
 )
-from pernn.lab.config import Config, checksum
+from pernn.lab.config import Config, checksum, leaves
 
 from .files import (
     CHECKSUM,
@@ -69,7 +69,7 @@ def to_parquet(trials: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) ->
     pa, parquet = load_pyarrow()
     count: dict[Keys, Counter[str]] = defaultdict(Counter)
     for one in trials:
-        for keys, value in _leaves(one):
+        for keys, value in leaves(one):
             if kind := _kind(value):
                 count[keys][kind] += 1
     kinds = {keys: some.most_common(1)[0][0] for keys, some in count.items()}
@@ -88,7 +88,8 @@ def to_parquet(trials: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) ->
             cells, inner if kinds[keys] == inner else pa.list_(inner), memory_pool=pool
         )
         held[name] = keys
-    columns[REST] = [_rest(one, kinds) for one in trials]
+    left = ({k: v for k, v in leaves(one) if _kind(v) != kinds.get(k)} for one in trials)
+    columns[REST] = [to_json(_nested(one), indent=None).decode() for one in left]
     columns[CHECKSUM] = [checksum(one) for one in trials]
     table, sink = pa.table(columns), pa.BufferOutputStream(pool)
     measured = [name for name, keys in held.items() if kinds[keys] == "list double"]
@@ -146,7 +147,7 @@ def _require_plausible(num_bytes: int) -> None:
 
 def from_table(table: Any, held: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
     """Return a table's trials, given the keys that each column holds."""
-    rows = [dict(_leaves(parse_json(text.encode()))) for text in table.column(REST).to_pylist()]
+    rows = [dict(leaves(parse_json(text.encode()))) for text in table.column(REST).to_pylist()]
     for name, keys in held.items():
         for row, value in zip(rows, table.column(name).to_pylist(), strict=True):
             if value is not None:
@@ -183,26 +184,11 @@ def _kind(value: Any) -> str:
     return KINDS.get(type(value), "") if small else ""
 
 
-def _leaves(values: Mapping[str, Any], keys: Keys = ()) -> Iterator[tuple[Keys, Any]]:
-    """Yield what is not nested any further, with the keys that lead to it."""
-    for key, value in values.items():
-        if isinstance(value, Mapping) and value:
-            yield from _leaves(value, (*keys, key))
-        else:
-            yield (*keys, key), value
-
-
 def _at(values: Any, keys: Keys) -> Any:
     """Return the value to which keys lead, `None` if there is none."""
     for key in keys:
         values = values.get(key) if isinstance(values, Mapping) else None
     return values
-
-
-def _rest(values: Mapping[str, Any], kinds: Mapping[Keys, str]) -> str:
-    """Return what no column holds, as JSON."""
-    left = {keys: one for keys, one in _leaves(values) if _kind(one) != kinds.get(keys)}
-    return to_json(_nested(left), indent=None).decode()
 
 
 def _nested(leaves: Mapping[Keys, Any]) -> dict[str, Any]:
