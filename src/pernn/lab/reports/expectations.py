@@ -156,7 +156,7 @@ def _values(one: Mapping[str, Any], reports: Mapping[str, Report]) -> list[float
     """Return the weighted sum of the terms' means for each seed that has them all."""
     sums: list[dict[Any, float]] = []
     for term in one["terms"]:
-        rows = unroll(reports[term["sweep"]].records, one.get("table"))
+        rows = unroll(reports[term["sweep"]].judged, one.get("table"))
         found = (
             (row["seed"], number(row, one["metric"])) for row in rows if matches(row, term["where"])
         )

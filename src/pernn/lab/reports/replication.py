@@ -417,7 +417,7 @@ def pace_figure(reports: Sequence[Report]) -> bytes | None:
 
 def _pace_tables(report: Report) -> list[str]:
     """Return a table for each encoding of a sweep that has networks without one."""
-    by_kind = grouped((_arm(report, record), record) for record in report.records)
+    by_kind = grouped((_arm(report, record), record) for record in report.judged)
     baseline, tables = by_kind.pop("none", []), []
     for kind, treated in sorted(by_kind.items()):
         # Other tasks have settings of their own, which nothing here is paired by.
