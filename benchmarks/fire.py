@@ -2,7 +2,7 @@
 
     python benchmarks/fire.py [--minutes 40] [--only random_kills]
 
-A scenario that does not end in its share of the time is killed and counts as failed. What is
+A scenario that does not end in the time that is left is killed and counts as failed. What is
 counted is printed; the exit status is the number of scenarios that failed.
 """
 
