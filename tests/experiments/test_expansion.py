@@ -3,6 +3,7 @@
 import re
 import shlex
 import sys
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
@@ -14,7 +15,7 @@ from pernn.errors import ConfigError
 from pernn.lab.cli.options import grid_changes
 from pernn.lab.config import flatten, parse_assignment
 from pernn.lab.cores import CORES, GRUConfig
-from pernn.lab.experiments import find_experiment, trials
+from pernn.lab.experiments import CATALOGUE, find_experiment, trials
 from pernn.lab.experiments.grids import SMALL_SEEDS, VALIDATION_SEEDS, first_seeds
 from pernn.lab.reports import judge_all
 from pernn.lab.reports.drawings import draw_curves
@@ -269,6 +270,22 @@ def test_a_kind_decides_what_else_can_be_overridden_in_either_stage():
     path = "pretraining.training.iterations"
     figure = plan_sweep("vocabulary_extension", "demo", {path: [5, 6]}).experiment.figure
     assert (figure.lines, figure.rows) == ("encoding.kind", path)
+
+
+@pytest.mark.parametrize("changes", [{"core.kind": "s4d"}, {"+core.kind": "min_lstm"}])
+def test_what_went_with_a_core_is_told_apart_where_it_no_longer_does(changes):
+    """Most grids give each core vocabularies of its own; another core has them all."""
+    there = [name for name in CATALOGUE if name != "who_needs_a_clock"]  # which has every core
+    for name in there:
+        plan = plan_sweep(name, "small", changes)
+        layout, flat = plan.experiment.figure, [flatten(s.dump()) for s in plan.specs.values()]
+        columns = [path for path in (*layout.shown, "seed") if any(path in one for one in flat)]
+        if layout.table:
+            flat = [one for one in flat if all(path in one for path in columns)]
+        places = Counter(tuple(map(one.get, columns)) for one in flat)
+        assert set(places.values()) <= {1}, name
+    claims = [one.name for one in plan_sweep("anatomy", "small", changes).experiment.claims]
+    assert claims == [one.name for one in find_experiment("anatomy").claims]
 
 
 def test_a_kind_that_the_grid_has_is_chosen_from_it():

@@ -1,12 +1,15 @@
 """A setting chosen for each condition by seeds that are not judged."""
 
+import json
 import random
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from pernn.lab import compare
 from pernn.lab.config import flatten
 from pernn.lab.experiments import (
     Choice,
@@ -21,12 +24,15 @@ from pernn.lab.experiments import (
 from pernn.lab.experiments.grids import RATE, VALIDATION_SEEDS
 from pernn.lab.experiments.learning_rate import RATES
 from pernn.lab.experiments.tuning import over_values
-from pernn.lab.reports import Report, draw
+from pernn.lab.reports import Report, at_own_best, draw
 from pernn.lab.reports.forms import OWN_BEST
 from pernn.lab.reports.texts import footer
 from reports.test_claims import judge
 from reports.trials import ENCODING, SEEDS, experiment, trial
 
+ROOT = Path(__file__).parents[2]
+EVIDENCE = ROOT / "evidence"
+CLAIMS = ROOT / "docs/evidence/tuned_vocabulary_size-small-77d93bcd/claims.json"
 BEST = {"none": 1e-2, "sinusoidal": 3e-3}
 CHOICE = Choice(RATE, "token_accuracy", VALIDATION_SEEDS)
 CLAIM = Claim(
@@ -68,6 +74,28 @@ def test_the_best_of_each_are_compared_in_seeds_that_did_not_choose():
     assert found.verdict == "not run"
     said = "the choice needs seeds 1009, 2003, 3001 at training.learning_rate = 0.03"
     assert said in found.detail
+
+
+def test_differences_of_own_parts_and_comparisons_are_those_of_judged_seeds():
+    """Each arm at its own best value: seeds that chose it, and other values, take no part."""
+    about = experiment(figure=over_values(experiment().figure, RATE, "core.kind"), claims=(CLAIM,))
+    found = [one | {"core.kind": "mine:Own"} for one in records()]
+    ((_, own),) = Report(about, "demo", found, [], "command").own
+    (cell,) = own.cells
+    assert sorted(cell.differences) == sorted(SEEDS)
+    assert abs(cell.interval.estimate) < 0.01
+    # What is also judged at equal rates is compared at these.
+    at_one = replace(CLAIM, choice=replace(CHOICE, value=1e-3))
+    equal, columns = at_own_best(replace(about, claims=(CLAIM, at_one)), found)
+    assert (len(equal), columns) == (len(SEEDS) * 2 * len(RATES), ())
+    sides, sweep = ("encoding.kind=sinusoidal", "encoding.kind=none"), "tuned_vocabulary_size-small"
+    published = compare(*sides, sweep=f"{sweep}-77d93bcd", evidence=EVIDENCE)
+    claim = json.loads(CLAIMS.read_text())["claims"][0]
+    estimate = pytest.approx(claim["interval"]["estimate"])
+    assert (claim["claim"], published.overall.interval.estimate) == (
+        "encoding_helps_gru_tuned",
+        estimate,
+    )
 
 
 @pytest.mark.parametrize("contrast", [ENCODING, None])

@@ -2,13 +2,14 @@
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 from pernn.errors import ConfigError
 from pernn.lab.experiments import LEVELS, experiment_names, find_experiment
 from pernn.lab.lookup import find_plan
-from pernn.lab.reports import Comparison, Side, compare_pace, select
+from pernn.lab.reports import Comparison, Side, at_own_best, compare_pace, select
 from pernn.lab.reports import compare as compare_sides
 from pernn.lab.store import (
     describe_publication,
@@ -48,7 +49,7 @@ def compare(
         scale: Of experiments.
         results: Results directory.
         evidence: Folder of published trials, which count as finished, as in `run`; `None` to count
-            none.
+            none. Of a sweep, seeds that choose a setting take no part.
         complain: Told why published trials do not count.
         left_out: Told of each damaged run.
 
@@ -68,6 +69,7 @@ def compare(
         )
     levels = LEVELS if until is None else (*LEVELS, until)
     metrics: list[set[str]] = []
+    best: set[str] = set()
 
     def rows(trials: Iterable[Trial], experiments: Iterable[str]) -> Records:
         known = {*experiments} & {*experiment_names()}
@@ -77,7 +79,9 @@ def compare(
     def of_sweep(name: str) -> Records:
         plan = find_plan(root, name, scale, published, complain)
         found = gather(root, plan.sweep.runs, plan.published, left_out)
-        return rows(found, [plan.experiment.name])
+        judged, columns = at_own_best(plan.experiment, rows(found, [plan.experiment.name]))
+        best.update(columns)
+        return judged
 
     def of_results(folder: Path) -> Records:
         experiments = (load_sweep(folder, one).experiment for one in list_sweeps(folder))
@@ -97,7 +101,12 @@ def compare(
     conditions = ["=" in text for text in (first, second)]
     if all(conditions):
         records = of_sweep(sweep) if sweep else of_results(root)
-        one, other = (select(text, records, root) for text in (first, second))
+        sides = (select(text, records, root) for text in (first, second))
+        # Each side at its own best value, whichever that is.
+        one, other = (
+            replace(side, where={**dict.fromkeys(best, side.name), **(side.where or {})})
+            for side in sides
+        )
     elif any(conditions) or sweep:
         raise ConfigError(
             "expected two conditions such as core.kind=gru, two sweeps or two folders"

@@ -12,7 +12,7 @@ from itertools import product
 from typing import Any
 
 from pernn.errors import ConfigError
-from pernn.lab.config import flatten, is_kind
+from pernn.lab.config import flatten, grouped, is_kind
 from pernn.lab.runs import RunSpec
 
 from .comparisons import LABELS
@@ -75,19 +75,62 @@ def with_axes(experiment: Experiment, specs: Sequence[RunSpec], changes: Changes
     for path in sorted({path.removeprefix(ADDED) for path in changes} - {"seed"}):
         # What is left at its default need not stand in a spec.
         have = [one for spec, one in zip(specs, flat, strict=True) if spec.has(path)]
-        values = list(dict.fromkeys(one.get(path) for one in have))
+        values = _seen(have, path)
         if len(values) > 1 and (f"{ADDED}{path}" in changes or isinstance(changes[path], list)):
             axes[path] = values
             # The kinds of the part that has it, where only some trials do.
             if len(have) < len(flat) and _kind_of(path) in have[0]:
                 kinds[path] = {one[_kind_of(path)] for one in have}
-    if not axes:
+    # What went with the values of a setting, as a vocabulary with its core, no longer does.
+    beside = _untold(experiment.figure, flat, axes) if changes else {}
+    if not axes and not beside:
         return experiment
+    claims = []
+    for claim in experiment.claims:
+        about = [one for one in flat if _matches(one, claim.predicate.where)]
+        first = next(iter(claim.predicate.contrasts.values()), None)
+        arm = {first.column: first.treated, **first.treated_where} if first else {}
+        about = [one for one in about if _matches(one, arm)]
+        own = {path: seen for path in beside if len(seen := _seen(about, path)) > 1}
+        claims += _claims(claim, axes | own, kinds)
+    axes |= beside
     return replace(
         experiment,
-        claims=tuple(one for claim in experiment.claims for one in _claims(claim, axes, kinds)),
+        claims=tuple(claims),
         figure=_layout(experiment.figure, axes, kinds),
         more_figures={k: _layout(one, axes, kinds) for k, one in experiment.more_figures.items()},
+    )
+
+
+def _untold(
+    layout: FigureLayout, flat: Sequence[Mapping[str, Any]], axes: Iterable[str]
+) -> dict[str, list[Any]]:
+    """Return the first settings that tell trials of one place of a figure apart, with values."""
+    columns = [path for path in {*layout.shown, *axes, "seed"} if any(path in one for one in flat)]
+    if layout.table:  # trials that lack its settings are in other figures
+        flat = [one for one in flat if all(path in one for path in columns)]
+    found: dict[str, list[Any]] = {}
+    while True:
+        places = grouped((tuple(one.get(path) for path in (*columns, *found)), one) for one in flat)
+        some = next((some for some in places.values() if len(some) > 1), None)
+        if some is None:
+            return found
+        first, second = some[:2]
+        paths = sorted(first.keys() | second)
+        path = next(path for path in paths if first.get(path) != second.get(path))
+        found[path] = _seen(flat, path)
+
+
+def _seen(flat: Iterable[Mapping[str, Any]], path: str) -> list[Any]:
+    return list(dict.fromkeys(one.get(path) for one in flat))
+
+
+def _matches(flat: Mapping[str, Any], where: Where) -> bool:
+    """Return whether a trial has the settings, as far as it has these columns."""
+    return all(
+        flat[path] in (allowed if isinstance(allowed, tuple) else (allowed,))
+        for path, allowed in where.items()
+        if path in flat
     )
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .replication import pace_figure as pace_figure, pace_parts as pace_parts
     from .comparing import Side as Side, select as select
     from .records import (
+        at_own_best as at_own_best,
         matches as matches,
         paired_differences as paired_differences,
         settings_of as settings_of,

@@ -128,9 +128,11 @@ def _conditions(layout: FigureLayout, settings: pd.DataFrame) -> tuple[tuple[str
         for some in (layout.lines, layout.panels, layout.rows, layout.x)
         for name in names_of(some)
     ]
-    # Widths of an encoding and the like come with its kind, unless the grid is about them.
-    varied = [key for key in varied if key in figures or not settings[key].map(is_missing).any()]
-    varied = varied or ["core.kind"]
+    # Widths of an encoding and the like come with its kind, unless the grid is about them, or
+    # they alone tell trials apart.
+    few = [key for key in varied if key in figures or not settings[key].map(is_missing).any()]
+    alike = settings.reindex(columns=[*few, "seed"]).map(str).duplicated().any()
+    varied = (varied if alike else few) or ["core.kind"]
     named = [name for name in figures if name in varied]
     order = list(dict.fromkeys([*named, *varied]))
     lines = "encoding.kind" if "encoding.kind" in order else order[0]

@@ -8,7 +8,7 @@ from typing import Any
 
 from pernn.errors import ConfigError, counted
 from pernn.lab.config import grouped, is_kind, nested, suggestion
-from pernn.lab.experiments import Cells, Choice, Claim, Contrast, Predicate, Where
+from pernn.lab.experiments import Cells, Choice, Claim, Contrast, Experiment, Predicate, Where
 from pernn.lab.trials import CENSORED, is_setting, unroll
 
 Record = dict[str, Any]
@@ -93,7 +93,9 @@ def placed(
         if key in found:
             pairs = [*where.items(), *zip(columns, key, strict=True)]
             at = ", ".join(f"{name} = {part}" for name, part in pairs)
-            raise ConfigError(f"two trials at {at}: match more columns or select fewer records")
+            apart = [k for k in record if is_setting(k) and record[k] != found[key].get(k)]
+            how = f"they differ in {', '.join(sorted(apart))}: name it" if apart else "name one"
+            raise ConfigError(f"two trials at {at}; {how}, or select fewer trials")
         found[key] = record
     return found
 
@@ -349,6 +351,30 @@ def chosen_best(claims: Iterable[Claim], column: Any, records: Sequence[Record])
             with suppress(NotRunError):
                 found |= {one["run"]: one for one in choose(claim, records, (), show)[0]}
     return [*found.values()]
+
+
+def at_own_best(
+    experiment: Experiment, records: Sequence[Record]
+) -> tuple[list[Record], Sequence[str]]:
+    """Return the judged trials of a tuned experiment, and what they have their own best value of.
+
+    That is nothing where trials are also judged at equal values, or none is judged yet.
+    """
+    choices = {claim.choice for claim in experiment.claims if claim.choice}
+    every = [one for one in records if one["seed"] not in experiment.choosing] or [*records]
+    if len(choices) != 1 or (choice := choices.pop()).value is not None:
+        return every, ()
+    best: dict[Condition, Any] = {}
+    for condition, found in _tried(choice, records).items():
+        with suppress(NotRunError):
+            best[condition] = _best(choice, found, show)
+    judged = [
+        one
+        for one in every
+        if one["seed"] not in choice.seeds
+        and one.get(choice.column) == best.get(_condition(choice, one), choice)
+    ]
+    return (judged, (choice.column,)) if judged else (every, ())
 
 
 def _condition(choice: Choice, one: Record) -> Condition:

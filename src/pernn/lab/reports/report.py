@@ -22,7 +22,7 @@ from .claims import Registered, Verdict, judge_experiment
 from .comparing import Comparison, Side, compare
 from .drawings import FORMATS, Drawing, draw_curves, draw_extra_figures
 from .figures import Format
-from .records import Record, condition_of, lacking, number, sort_key
+from .records import Record, at_own_best, condition_of, lacking, number, sort_key
 from .statistics import Outcome
 from .tables import Row, summarise, to_csv, to_markdown
 from .texts import Labels, clean, escape_markdown, fill_template, preset_of
@@ -181,14 +181,19 @@ class Report:
         No claim is about these, so their differences, paired by seed, stand by themselves.
         """
         core, encoding = "core.kind", "encoding.kind"
-        having = (one for one in self.records if {core, encoding} <= one.keys())
+        judged, best = at_own_best(self.experiment, self.records)
+        having = (one for one in judged if {core, encoding} <= one.keys())
         arms = grouped(((one[core], one[encoding]), one) for one in having)
         found = []
         for own, kind in arms:
             if kind == "none" or (own in CORES.builtin and kind in ENCODINGS.builtin):
                 continue
             first, second = (
-                Side(self.label(name), arms.get((own, name), []), {core: own, encoding: name})
+                Side(
+                    self.label(name),
+                    arms.get((own, name), []),
+                    {core: own, encoding: name, **dict.fromkeys(best, name)},
+                )
                 for name in (kind, "none")
             )
             # Nothing is told without the other arm, or of one seed, which makes no pairs.
