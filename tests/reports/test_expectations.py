@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import pytest
 
+from pernn.lab.experiments import Choice
 from pernn.lab.reports import Report, predicted_and_found
 from pernn.lab.store import Registration
 from reports.test_claims import around, differs, judge, pairs
-from reports.trials import experiment
+from reports.trials import SEEDS, experiment
 
 
 def study(values, name="sweep-small"):
@@ -76,6 +77,13 @@ def test_a_failure_to_replicate_is_said(mean, fails):
     assert ("failure to replicate" in text) == (mean == 0.1)
     text = page(claims("contradicted", failure=True), values=around(mean))
     assert ("failure to replicate" in text) == (mean != -0.1)
+
+
+def test_seeds_that_choose_a_rate_count_for_no_number():
+    about = experiment(claims=(replace(differs(), choice=Choice("rate", "m", SEEDS[3:])),))
+    found = Report(about, "small", pairs({4: around(0.1)}), [], "command", name="sweep-small")
+    content = [{"section": 1, "title": "It all", "expectations": [number("open")]}]
+    assert "n = 3 | open |" in predicted_and_found(json.dumps(content), [found], {})
 
 
 def test_what_is_not_published_was_not_run_and_a_registered_sweep_is_known_by_its_trials():

@@ -4,6 +4,7 @@ import json
 import math
 import random
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from scipy import stats
 
 from pernn.lab.experiments import (
     LEVELS,
+    Choice,
     Claim,
     Equivalent,
     Grows,
@@ -232,6 +234,18 @@ def test_arms_of_one_kind_have_a_table_each():
     found = Report(experiment(), "small", [*plain, *masked], [], "command")
     titles = re.findall("(?m)^### .*: (.*)$", pace_parts([found])["factors"])
     assert titles == ["sinusoidal", "sinusoidal, input"]
+
+
+def test_seeds_that_choose_a_rate_are_in_no_factor_of_the_page():
+    choosing = replace(claim(), choice=Choice("training.learning_rate", "m", SEEDS[3:]))
+    records = [{**one, "task.kind": "reverse_ordering"} for one in pairs(*FACTORS)]
+    judged = [one for one in records if one["seed"] in SEEDS[:3]]
+    found, expected = (
+        pace_parts([Report(experiment(claims=claims), "small", some, [], "command")])
+        for claims, some in (((choosing,), records), ((), judged))
+    )
+    assert found == expected
+    assert "| 3 |" in found["factors"]
 
 
 def test_a_trial_has_the_same_pace_before_and_after_it_is_published(tmp_path):
