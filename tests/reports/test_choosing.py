@@ -98,6 +98,24 @@ def test_differences_of_own_parts_and_comparisons_are_those_of_judged_seeds():
     )
 
 
+def test_of_equally_good_values_the_smallest_is_judged_as_a_tuned_sweep_runs_it():
+    found = [r | {"token_accuracy": 0.5} if r["seed"] in VALIDATION_SEEDS else r for r in records()]
+    smallest = f"{RATES[0]} (the smallest tried)"
+    assert judge(CLAIM, found).detail.endswith(f"none {smallest}; sinusoidal {smallest}")
+
+
+def test_each_vocabulary_size_has_its_own_best():
+    claim = replace(CLAIM, predicate=replace(CLAIM.predicate, cells="task.vocab_size"))
+    sizes = {4: BEST, 8: {**BEST, "none": 3e-2}}
+    found = [
+        one | {"task.vocab_size": size, "run": f"{size}{one['run']}"}
+        for size, best in sizes.items()
+        for one in records(best=best)
+    ]
+    means = [cell.interval.estimate for cell in judge(claim, found).cells]
+    assert means == pytest.approx([0.0, 0.0], abs=0.01)
+
+
 @pytest.mark.parametrize("contrast", [ENCODING, None])
 def test_a_figure_rings_what_is_chosen_and_tells_what_is_judged(contrast):
     """Seeds that choose are pooled with no others, and shown where there are none."""

@@ -3,6 +3,7 @@
 import json
 import pickle
 import random
+import shutil
 import subprocess
 import sys
 from itertools import pairwise
@@ -109,6 +110,15 @@ def test_a_run_has_one_published_result_whichever_sweeps_share_it(tmp_path, publ
     assert {*publish(tmp_path / "r", again, published).fates.values()} == {"published"}
 
 
+def test_of_one_trial_in_two_files_that_of_the_first_by_name_counts(tmp_path, published):
+    publish(tmp_path / "two", results(tmp_path / "two", noise=1, machine="two"), tmp_path / "other")
+    (other,) = (tmp_path / "other").iterdir()
+    for name, machine in (("z-demo", "one"), ("a-demo", "two")):
+        shutil.copy(other, published / f"{name}{other.suffix}")
+        found = read_published(published)
+        assert [one.environment["processor"] for one in found] == [machine] * len(SEEDS)
+
+
 @pytest.mark.parametrize(
     ("ends", "expected"),
     [
@@ -170,6 +180,16 @@ def replaced(column, value):
 def test_an_edited_record_is_refused(published, column, value):
     rewrite(published, replaced(column, value))
     with pytest.raises(CorruptError, match="not a file of published trials"):
+        read_published(published)
+
+
+def test_a_spec_of_another_run_is_refused_whatever_its_checksum(published):
+    (file,) = published.iterdir()
+    opened, about = open_parquet(file.read_bytes())
+    trials = from_table(read_table(opened), about.pop("columns"))
+    trials[0]["spec"]["seed"] = 7
+    file.write_bytes(to_parquet(trials, about))
+    with pytest.raises(CorruptError, match="the spec is that of another run"):
         read_published(published)
 
 
