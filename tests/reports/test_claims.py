@@ -428,10 +428,20 @@ def test_a_limit_is_reached_before_the_first_failure_and_is_half_the_smallest_va
         assert found.interval == student_interval([limit] * 5)
 
 
+def test_limits_above_all_that_was_tried_are_tested_on_both_sides():
+    """Limits of 4, and of 8 or more, against 1, near which nothing is above 2."""
+    found = judge(limit_near(1.0, *TWO), grid({4: GOOD, 8: [0.5, 0.5, 0.99, 0.99, 0.99]}))
+    logs = [2.0, 2.0, 3.0, 3.0, 3.0]
+    assert found.p_contradicts == pytest.approx(ttest_1samp(logs, 1.0).pvalue)
+
+
 @pytest.mark.parametrize(
     ("odd", "verdict"),
-    [(1.0, "supported"), (0.99, "supported"), (0.985, "inconclusive"), (0.5, "contradicted")],
-)
+    [
+        (1.0, "supported"), (0.99, "supported"), (0.985, "inconclusive"), (0.975, "contradicted"),
+        (0.5, "contradicted"),
+    ],
+)  # fmt: skip
 def test_every_trial(odd, verdict):
     """One counterexample of ten refutes it, if it is none by measurement error."""
     found = judge(every_trial(), grid({4: [1.0, 0.125, 0.13, 1.0, 0.12], 8: [1.0] * 4 + [odd]}))

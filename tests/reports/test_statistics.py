@@ -118,6 +118,13 @@ def test_p_values_of_equal_values_are_limits(value, strict, or_equal):
     assert p_above(values, 0.2, or_equal=True) == or_equal
 
 
+def test_outside_of_two_bounds_is_tested_on_both_sides():
+    for values in ([0.3, 0.2, 0.1, 0.4, 0.25], [-0.3, -0.2, -0.1, -0.4, -0.25]):
+        expected = scipy.stats.ttest_1samp(np.abs(values), 0.1).pvalue
+        assert lies_within(np.array(values), -0.1, 0.1).contradicts == pytest.approx(expected)
+        assert lies_within(np.array(values), -0.5, 0.5).contradicts == 1.0
+
+
 @pytest.mark.parametrize(("hits", "count"), [(0, 5), (5, 5), (3, 10), (1, 1)])
 def test_share_interval_agrees_with_scipy(hits, count):
     expected = scipy.stats.binomtest(hits, count).proportion_ci(0.95, method="exact")

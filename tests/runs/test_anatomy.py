@@ -9,7 +9,14 @@ import pytest
 import torch
 
 from command_line import call, succeed
-from pernn.analysis import gradient_noise, input_gradients, lead, log_slope
+from pernn.analysis import (
+    gradient_noise,
+    input_gradients,
+    lead,
+    log_slope,
+    position_changes,
+    subspace_overlap,
+)
 from pernn.errors import ConfigError, MachineError
 from pernn.lab.runs import RunSpec, execute, load_model
 from pernn.lab.runs.analysis import FEWER, build_measure, nearest_checkpoints
@@ -93,7 +100,8 @@ def test_a_result_has_a_table_of_each_kind_of_error_with_the_librarys_numbers(tm
     task = TRAINING.build_task()
     words = RandomStream(TRAINING.seed, task.name, Split.ANALYSIS).words(0, 200 * 3)
     inputs = task.draw(words.reshape(200, 3))
-    measure = build_measure(SPEC, torch.device("cpu"), budget=0)
+    noisy = SPEC.override({"analysis.noise": [1e-6, 1.0]})
+    measure = build_measure(noisy, torch.device("cpu"), budget=0)
     tables = measure(model, [0.5])
     few = torch.from_numpy(inputs[: 200 // FEWER])
     with torch.no_grad():
@@ -105,6 +113,13 @@ def test_a_result_has_a_table_of_each_kind_of_error_with_the_librarys_numbers(tm
     assert (whole[: len(answers)] == answers).all()
     right = (whole == inputs[:, ::-1]).mean()
     assert tables["anatomy"]["accuracy"] == [pytest.approx(right)]
+    # What noise costs is nothing without any, and not more than there is.
+    without, much = tables["noise"]["loss"]
+    assert without == pytest.approx(0, abs=0.01)
+    assert 0.1 < much < right
+    overlap = subspace_overlap(position_changes(model.core, gates, gates.roll(1, 0)))
+    others = overlap[~torch.eye(3, dtype=torch.bool)].mean().item()
+    assert tables["anatomy"]["overlap"] == [pytest.approx(others, rel=1e-5)]
     # The last token is read from the state that has just read it, the first of three less well.
     assert tables["tokens"]["read"][0] == 1.0
 
