@@ -223,6 +223,13 @@ def test_a_claim_fits_the_grid_of_every_sweep():
     assert found.remark.endswith("1 trial not finished")
     smaller = [spec for spec in specs if spec.task.dump()["vocab_size"] == 4]
     assert judge(about, four, smaller).verdict == "supported"
+    # What is planned of one side alone is asked of none.
+    alone = [
+        (one, spec)
+        for one, spec in zip(records, specs, strict=True)
+        if (one["task.vocab_size"], one["encoding.kind"]) != (32, "none")
+    ]
+    assert judge(about, *map(list, zip(*alone, strict=True))).verdict == "supported"
 
 
 def test_holm_corrects_for_the_other_claims():

@@ -37,6 +37,7 @@ def test_the_test_tries_all_signs_and_effects_are_corrected_for_few_pairs():
     assert sign_flip_test(VALUES) == pytest.approx(expected)
     assert sign_flip_test([1.0, 1.1, 1.2]) == 0.25
     assert sign_flip_test([0.0, 0.0]) == 1.0
+    assert sign_flip_test([1 + 0.1 * number for number in range(16)]) == 2**-15  # none is drawn
     many = [0.1 * number for number in range(-3, 21)]
     assert sign_flip_test(many) == sign_flip_test(many[::-1])
     found = effect_size([1.0, 2.0, 3.0, 4.0, 5.0])

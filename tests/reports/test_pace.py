@@ -187,6 +187,16 @@ def test_where_neither_side_arrives_their_equality_decides_nothing(
     assert judge(one, [*pairs(*FACTORS), *slow]).verdict == before
 
 
+@pytest.mark.parametrize(("num_slow", "is_cut"), [(1, False), (2, True), (3, True)])
+def test_neither_side_arrives_where_half_of_each_or_more_do_not(num_slow, is_cut):
+    found = [
+        record(seed, kind, 4.0 if place < num_slow else 1.25)
+        for place, seed in enumerate(SEEDS[:4])
+        for kind in CONDITIONS
+    ]
+    assert ("half or more of each side's trials" in judge(claim(), found).remark) is is_cut
+
+
 def test_trainings_of_unequal_length_are_compared_within_the_shorter():
     longer = pairs(*FACTORS)
     for one in longer:

@@ -26,6 +26,10 @@ def test_a_row_holds_the_values_and_both_intervals():
     assert list(found.values) == list(SEEDS)
     assert found.bootstrap == bootstrap_interval(values)
     assert found.student == student_interval(values)
+    (line,) = csv.DictReader(io.StringIO(to_csv([row], METRICS)))
+    for interval, prefix in ((found.bootstrap, ""), (found.student, "t_")):
+        shown = [float(line[f"loss.{prefix}{end}"]) for end in ("low", "high")]
+        assert shown == [interval.low, interval.high]
 
 
 def test_a_seed_stands_once_in_a_condition_and_signs_are_escaped():

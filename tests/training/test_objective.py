@@ -7,9 +7,11 @@ from torch.nn import functional as F
 
 from pernn import PositionEncodedRNN
 from pernn.lab.interfaces import UNSCORED, Batch
-from pernn.lab.training import decode, predict
+from pernn.lab.runs import build
+from pernn.lab.training import decode, evaluate_diverged, predict
 from pernn.lab.training.objective import losses
 from pernn.models import AutoregressiveRNN
+from tiny import tiny
 
 CPU = torch.device("cpu")
 
@@ -78,3 +80,11 @@ def test_a_decoder_sees_no_answer(monkeypatch):
     again = decode(model, Batch(tokens, 0, targets), CPU)
     assert np.array_equal(predictions.values, again.values)
     np.testing.assert_allclose(predictions.losses, again.losses, rtol=1e-5)
+
+
+def test_vectors_of_a_diverged_network_cost_what_opposite_ones_do():
+    trial = build(tiny("infinite_vocabulary"), CPU)
+    targets = torch.from_numpy(trial.stream.test().targets)
+    worst = losses(-targets, targets).mean().item()
+    found = evaluate_diverged(trial.model, trial.stream).metrics["loss"]
+    assert found == pytest.approx(worst) == pytest.approx(2.0)
