@@ -251,6 +251,9 @@ def test_while_own_parts_are_off_only_what_is_loaded_is_found(tmp_path, monkeypa
     with own_parts_off():
         assert CORES.find(place) is loaded
     monkeypatch.delitem(sys.modules, "read_later")
+    monkeypatch.setenv("PERNN_PARTS", "another")
+    with own_parts_off(), pytest.raises(MachineError, match="set PERNN_PARTS=another,read_later"):
+        CORES.find(place)
     monkeypatch.setenv("PERNN_PARTS", "another,read_later")
     with own_parts_off():
         assert CORES.validate({"kind": place, "hidden_size": 3}).hidden_size == 3

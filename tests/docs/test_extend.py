@@ -315,6 +315,7 @@ def test_the_task_is_shown_by_its_place_and_the_page_claims_no_kind_that_is_buil
         ("inputs + 1", "got ids in 0 … 4"),
         ("inputs - 1", "got ids in -1 … 2"),
         ("None", "got NoneType"),
+        ("inputs[:, :0]", r"got int64 of shape \(8, 0\)"),
     ],
 )
 def test_targets_that_are_no_ids_are_named_with_their_rule(pasted, made, said):

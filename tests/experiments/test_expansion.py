@@ -288,6 +288,11 @@ def test_what_went_with_a_core_is_told_apart_where_it_no_longer_does(changes):
     assert claims == [one.name for one in find_experiment("anatomy").claims]
 
 
+def test_another_task_is_told_with_the_question():
+    plan = plan_sweep("vocabulary_size", "demo", {"task.kind": "sorting"})
+    assert plan.experiment.question == f"{VOCABULARY.question} Here with the task Sorting."
+
+
 def test_a_kind_that_the_grid_has_is_chosen_from_it():
     whole = trials(VOCABULARY, "small")
     gru = tuple(spec for spec in whole if spec.core.kind == "gru")

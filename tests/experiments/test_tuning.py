@@ -79,6 +79,17 @@ def test_each_condition_is_judged_at_its_best_value_once_all_of_it_is_there():
     assert chosen == {"none": 0.002, "sinusoidal": 0.002}
 
 
+def test_what_lacks_the_setting_stays_as_it_is():
+    plan = plan_sweep("vocabulary_size", "demo", {"seed": SEEDS, "~encoding.base": "100:10000:2"})
+    made, _ = plan.tuning.trials(lambda spec: None if spec.seed == 3001 else 0.5)
+    vanilla = [spec for spec in made if spec.encoding.kind == "none"]
+    assert {spec.seed for spec in vanilla} == {*SEEDS}
+    assert len(vanilla) == 2 * len(SEEDS)  # both vocabularies
+    assert {spec.encoding.base for spec in made if spec not in vanilla} == {100, 10_000}
+    assert plan.tuning.num_to_come(0) == 2 * len(SEEDS)
+    assert plan.experiment.figure.x_base is None  # what lacks it has a place beside the values
+
+
 def test_an_end_is_extended_by_the_same_factor_and_not_beyond_what_a_setting_can_be():
     found, chosen = rates({"none": 0.0005, "sinusoidal": 1.0})
     assert chosen == {"none": 0.0005, "sinusoidal": 0.064}

@@ -138,6 +138,7 @@ def test_parts_of_ones_own_come_first_with_short_names_and_paired_numbers(report
     ((name, compared),) = own.own
     assert name == "MinGRU: Position-encoded − Vanilla"
     assert f"<td>{name}</td>" in page
+    assert f"- {name}, " in (tmp_path / "report.md").read_text().replace("\\", "")
     assert "mine.mingru:MinGRUConfig" not in re.sub(
         r"<details.*?</details>", "", page, flags=re.DOTALL
     )

@@ -406,7 +406,7 @@ def _parse_value(word: str) -> Any:
 def leaves(
     values: Mapping[str, Any], keys: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield what is not nested any further, with the keys that lead to it."""
+    """Yield what is not nested any further, with its keys."""
     for key, value in values.items():
         if isinstance(value, Mapping) and value:
             yield from leaves(value, (*keys, key))
@@ -430,7 +430,7 @@ def flatten(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
-    """Return the values of each key, keys and values in the order of their appearance."""
+    """Return the values of each key, in the order of their appearance."""
     found: dict[K, list[V]] = {}
     for key, value in pairs:
         found.setdefault(key, []).append(value)
@@ -480,7 +480,7 @@ def _is_current(folder: str) -> bool:
 
 @contextmanager
 def naming_import(group: str, name: str) -> Iterator[None]:
-    """Name a part of somebody's own that cannot be imported, whatever it raises."""
+    """Name a part that cannot be imported, whatever it raises."""
     try:
         yield
     except MachineError:
@@ -495,7 +495,7 @@ def import_named(place: str) -> Any:
     """Import the `package.module:name` of data, or find it if parts are off."""
     module, _, name = place.partition(":")
     is_ours = module.partition(".")[0] == __name__.partition(".")[0]
-    own = map(str.strip, os.environ.get(VARIABLE, "").split(","))
+    own = [*filter(None, map(str.strip, os.environ.get(VARIABLE, "").split(",")))]
     if _importing.get() or is_ours or module in own:
         return attrgetter(name)(import_module(module))
     # A module's own `__getattr__` could import more.
@@ -504,6 +504,6 @@ def import_named(place: str) -> Any:
     if found is None:
         raise MachineError(
             f"made with a part that is not loaded, {place[:80]!r}: what only reads imports no code "
-            f"that data name; if it is yours, set {VARIABLE}={module[:60]}"
+            f"that data name; if it is yours, set {VARIABLE}={','.join([*own, module[:60]])}"
         )
     return found

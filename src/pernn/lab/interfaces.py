@@ -116,7 +116,7 @@ class Task(Protocol):
 
 @runtime_checkable
 class SequenceModel(Protocol):
-    """A network that answers queries about a sequence of tokens by a linear map of its states.
+    """A network that answers queries by a linear map of its states.
 
     Attributes:
         vocab_size: Width of its outputs.
@@ -131,7 +131,7 @@ class SequenceModel(Protocol):
     def states(
         self, tokens: "Tensor", num_queries: int = 0, *, num_scored: int | None = None
     ) -> "Float[Tensor, 'batch scored hidden']":
-        """Return what the map reads out in the last `num_scored` of all steps."""
+        """Return what the map reads in the last `num_scored` steps."""
 
 
 @runtime_checkable

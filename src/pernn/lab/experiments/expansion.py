@@ -69,6 +69,9 @@ def with_axes(experiment: Experiment, specs: Sequence[RunSpec], changes: Changes
     frequencies of an encoding, beside none) tells lines apart instead, and in a claim it is that of
     the treated side: the control is the same for all.
     """
+    if isinstance(task := changes.get("task.kind"), str):
+        here = f"{experiment.question} Here with the task {LABELS.get(task, task)}."
+        experiment = replace(experiment, question=here)
     flat = [flatten(spec.dump()) for spec in specs]
     axes: dict[str, list[Any]] = {}
     kinds: dict[str, set[Any]] = {}

@@ -54,20 +54,27 @@ class Tuning:
             if best is not None:
                 chosen[own[0]] = best
                 judged += [one.override({self.column: best}) for one in own]
-        return [*tried, *judged], chosen
+        return [*tried, *judged, *self._without()], chosen
 
     def num_to_come(self, chosen: int) -> int:
         """Return the least number of trials still to be judged."""
-        num_conditions = len(self._conditions())
-        return len(self.base) * (num_conditions - chosen) // num_conditions
+        num_conditions, num_bare = len(self._conditions()), len(self._without())
+        return (len(self.base) - num_bare) * (num_conditions - chosen) // num_conditions
 
     def _conditions(self) -> dict[RunSpec, list[RunSpec]]:
         """Return the trials of each condition, by the first one that helps to choose."""
         start = {"seed": VALIDATION_SEEDS[0], self.column: self.values[0]}
         found: dict[RunSpec, list[RunSpec]] = {}
+        bare = {*self._without()}
         for one in self.base:
-            found.setdefault(one.override(start), []).append(one)
+            if one not in bare:
+                found.setdefault(one.override(start), []).append(one)
         return found
+
+    def _without(self) -> list[RunSpec]:
+        """Return the trials that lack the setting, if others have it: they stay as they are."""
+        bare = [one for one in self.base if not one.has(self.column)]
+        return bare if len(bare) < len(self.base) else []
 
     def _try(self, first: RunSpec, score: Score) -> tuple[list[RunSpec], float | None]:
         """Return the validation trials of a condition, and its best value once that is known."""
@@ -159,6 +166,8 @@ def tune(
         figure=over_values(layout, column, panels, layout.rows),
         more_figures={},
     )
+    if not all(spec.has(column) for spec in base):  # a place on the axis for what lacks it
+        made = replace(made, figure=replace(made.figure, x_base=None, contrast=None))
     return made, Tuning(column, read_grid(str(text)), metric, tuple(base))
 
 

@@ -336,7 +336,8 @@ def choose(
 
     def takes_part(one: Record) -> bool:
         judged = one.get("seed") not in choice.seeds
-        return judged and one.get(choice.column) == best.get(_condition(choice, one), choice)
+        # What lacks the setting stays as it is.
+        return judged and one.get(choice.column) == best.get(_condition(choice, one))
 
     said = _describe(choice, best, tried, label) if best and choice.value is None else ""
     return [*filter(takes_part, records)], [*filter(takes_part, planned)], said
@@ -356,7 +357,7 @@ def chosen_best(claims: Iterable[Claim], column: Any, records: Sequence[Record])
 def at_own_best(
     experiment: Experiment, records: Sequence[Record]
 ) -> tuple[list[Record], Sequence[str]]:
-    """Return the judged trials of a tuned experiment, and what they have their own best value of.
+    """Return the judged trials, and what each condition is tuned in.
 
     That is nothing where trials are also judged at equal values, or none is judged yet.
     """
@@ -372,7 +373,7 @@ def at_own_best(
         one
         for one in every
         if one["seed"] not in choice.seeds
-        and one.get(choice.column) == best.get(_condition(choice, one), choice)
+        and one.get(choice.column) == best.get(_condition(choice, one))
     ]
     return (judged, (choice.column,)) if judged else (every, ())
 

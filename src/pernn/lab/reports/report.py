@@ -128,7 +128,7 @@ class Report:
 
     @cached_property
     def all_metrics(self) -> tuple[str, ...]:
-        """The metrics of `table.csv`: those of the figure, then all others that have numbers.
+        """The metrics of `table.csv`: the figure's, then others with numbers.
 
         These are sought in the layout's table if there is one, else in whole trials.
         """

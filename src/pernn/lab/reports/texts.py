@@ -104,7 +104,7 @@ def value_of(record: Record, columns: Columns | None) -> Any:
 
 
 class Labels:
-    """Display names of columns and values: an experiment's own come first, then the usual ones."""
+    """Display names of columns and values, an experiment's own first."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
         self.names = {**names, **LABELS, **names}

@@ -226,7 +226,8 @@ class SyntheticTask:
         found = type(targets).__name__
         if isinstance(targets, np.ndarray):
             found = f"{targets.dtype} of shape {targets.shape}"
-            if targets.dtype == np.int64 and targets.ndim == 2 and len(targets) == num_rows:
+            is_table = targets.dtype == np.int64 and targets.ndim == 2 and targets.shape[1] > 0
+            if is_table and len(targets) == num_rows:
                 low = targets.min(initial=0, where=targets != UNSCORED)
                 high = targets.max(initial=0)
                 if low >= 0 and high < self.vocab_size:
