@@ -291,6 +291,8 @@ def test_what_went_with_a_core_is_told_apart_where_it_no_longer_does(changes):
 def test_another_task_is_told_with_the_question():
     plan = plan_sweep("vocabulary_size", "demo", {"task.kind": "sorting"})
     assert plan.experiment.question == f"{VOCABULARY.question} Here with the task Sorting."
+    own = plan_sweep("alternative_encodings", "demo", {"task.kind": "reverse_ordering"}).experiment
+    assert own.question == find_experiment("alternative_encodings").question
 
 
 def test_a_kind_that_the_grid_has_is_chosen_from_it():

@@ -69,7 +69,8 @@ def with_axes(experiment: Experiment, specs: Sequence[RunSpec], changes: Changes
     frequencies of an encoding, beside none) tells lines apart instead, and in a claim it is that of
     the treated side: the control is the same for all.
     """
-    if isinstance(task := changes.get("task.kind"), str):
+    task, grids = changes.get("task.kind"), experiment.scales.values()
+    if isinstance(task, str) and all(task != one.task.kind for make in grids for one in make()):
         here = f"{experiment.question} Here with the task {LABELS.get(task, task)}."
         experiment = replace(experiment, question=here)
     flat = [flatten(spec.dump()) for spec in specs]
