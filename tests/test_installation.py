@@ -24,7 +24,7 @@ def test_an_extra_is_added_to_the_clone_or_to_what_a_wheel_installed(monkeypatch
     assert install_command("ray") == f"{PIP} install -e '{ROOT}[ray]'"
     monkeypatch.setattr("pernn.errors.__file__", str(tmp_path / "site" / "pernn" / "errors.py"))
     assert install_command("parquet") == f"{PIP} install 'pyarrow>=18'"
-    assert install_command("notebooks") == f"{PIP} install 'ipykernel>=6.29' 'nbclient>=0.10'"
+    assert install_command("pdf") == f"{PIP} install 'pypandoc-binary>=1.15' 'typst>=0.13'"
 
 
 def test_no_text_installs_pernn_from_an_index():

@@ -53,7 +53,7 @@ def test_all_but_the_new_rows_stays_bit_by_bit(core, encoding):
     assert not torch.equal(model.output_layer.weight[5:], new[1])
 
 
-def test_a_second_extension_and_a_checkpoint_keep_what_the_first_one_learnt():
+def test_a_second_extension_keeps_what_the_first_one_learnt():
     model, _ = grown()
     learn(model)
     known = model.embedding.weight.clone(), model.output_layer.weight.clone()
@@ -63,6 +63,10 @@ def test_a_second_extension_and_a_checkpoint_keep_what_the_first_one_learnt():
     assert same_bits(model.embedding.weight[:8], known[0][:8])
     assert same_bits(model.embedding.weight[10:], known[0][8:])
     assert same_bits(model.output_layer.weight[:8], known[1])
+
+
+def test_a_checkpoint_holds_the_frozen_rows():
+    model, _ = grown("gru")
     state = learn(model)
     other, _ = grown("gru")
     twin = TrainState.fresh(other, PRESETS["as-run"])
