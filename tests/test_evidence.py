@@ -17,11 +17,13 @@ import torch
 
 import pernn.lab
 from command_line import call, succeed
-from pernn.errors import ConfigError, MachineError
+from pernn.errors import ConfigError, MachineError, StoreError
 from pernn.lab import evidence
+from pernn.lab.cli.options import Launch, exit_status
+from pernn.lab.cli.run import resume
 from pernn.lab.evidence import make_study, rebuild
 from pernn.lab.experiments import find_experiment, trials
-from pernn.lab.reports import student_interval
+from pernn.lab.reports import Report, student_interval
 from pernn.lab.runners import InlineRunner
 from pernn.lab.runs import weights_digest
 from pernn.lab.store import RunDirectory, Sweep, load_sweep, save_sweep
@@ -279,6 +281,26 @@ def test_of_many_sweeps_those_are_shown_that_judge_claims(ran, tmp_path, monkeyp
     make_study(tmp_path, tmp_path / "study.html", pytest.fail)
     every = ["first", "first_own", "second", "second_own"]
     assert shown == [(every, []), (["second"], ["first", "first_own", "second_own"])]
+
+
+def test_a_sweep_whose_report_cannot_be_made_does_not_stop_the_others(ran, tmp_path, monkeypatch):
+    for name in ("odd", "plain"):
+        save_sweep(tmp_path, replace(load_sweep(ran / "results", NAME), name=name))
+
+    def refuse(name, value=None):
+        if name == "odd":
+            raise ConfigError("two trials at seed = 1")
+        return value
+
+    monkeypatch.setattr(Report, "rows", property(lambda report: refuse(report.name, [])))
+    said: list[str] = []
+    assert make_study(tmp_path, tmp_path / "study.html", said.append) == 1
+    assert said == ["sweep odd: two trials at seed = 1"]
+    names = iter(["odd", "plain", "odd"])
+    monkeypatch.setattr("pernn.lab.cli.run.carry_out", lambda *_, **__: refuse(next(names), 0))
+    assert resume(None, tmp_path, launch=Launch()) == exit_status(StoreError)
+    with pytest.raises(ConfigError, match="two trials"):
+        resume("odd", tmp_path, launch=Launch())
 
 
 def test_a_damaged_publication_does_not_count_and_is_said(ran, tmp_path, monkeypatch):

@@ -110,12 +110,13 @@ def _reports(
     found = []
     for name, read in readers.items():
         try:
-            plan = read()
+            plan = read().taking(partial(restrict, published), root)
+            report = report_of(root, plan, complain, formats)
+            _ = report.rows, report.verdicts  # of which one may not be told
         except PernnError as error:
             complain(f"sweep {name}: {error}")
         else:
-            plan = plan.taking(partial(restrict, published), root)
-            found.append(report_of(root, plan, complain, formats))
+            found.append(report)
     return found
 
 

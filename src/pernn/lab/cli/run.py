@@ -208,7 +208,12 @@ def resume(
     summaries: list[object] = []
     tell = print_json if sweep else summaries.append
     for plan in plans:
-        status = max(status, carry_out(plan, results, launch, as_json=as_json, tell=tell))
+        try:
+            status = max(status, carry_out(plan, results, launch, as_json=as_json, tell=tell))
+        except ConfigError as error:  # its trials are finished, and its report cannot be made
+            if sweep:
+                raise
+            status = max(status, left_out([f"sweep {plan.sweep.name}: {error}"]))
         if status == LEFT_EARLY:
             break
     if as_json and not sweep:
