@@ -1,7 +1,5 @@
 """The other networks: fed vectors, codes, or their own outputs."""
 
-from typing import Any
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -162,15 +160,27 @@ class AutoregressiveRNN(PositionEncodedRNN):
         embedding_size: int | None = None,
         phase_size: int | None = None,
         hidden_size: int | None = None,
+        num_layers: int | None = None,
+        num_positions: int | None = None,
+        num_extra_rows: int = 1,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
         generator: torch.Generator | None = None,
-        **sizes: Any,
     ) -> None:
-        width = choose_width(embedding_size, core, hidden_size)
-        phase_size = width if phase_size is None else phase_size
-        sizes |= {"embedding_size": width, "hidden_size": hidden_size, "phase_size": phase_size}
-        super().__init__(vocab_size, core, encoding, generator=generator, **sizes)
+        embedding_size = choose_width(embedding_size, core, hidden_size)
+        phase_size = embedding_size if phase_size is None else phase_size
+        super().__init__(
+            vocab_size,
+            core,
+            encoding,
+            embedding_size=embedding_size,
+            hidden_size=hidden_size,
+            num_layers=num_layers,
+            num_positions=num_positions,
+            num_extra_rows=num_extra_rows,
+            phase_size=phase_size,
+            generator=generator,
+        )
         self.phase = nn.Parameter(torch.empty(2, phase_size))
         self.reset_phase(generator)
         self.to(device=device, dtype=dtype)
