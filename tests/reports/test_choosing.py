@@ -88,6 +88,8 @@ def test_differences_of_own_parts_and_comparisons_are_those_of_judged_seeds():
     at_one = replace(CLAIM, choice=replace(CHOICE, value=1e-3))
     equal, columns = at_own_best(replace(about, claims=(CLAIM, at_one)), found)
     assert (len(equal), columns) == (len(SEEDS) * 2 * len(RATES), ())
+    named, columns = at_own_best(about, found, f"{RATE}=0.01")
+    assert (len(named), columns) == (len(SEEDS) * 2 * len(RATES), ())
     sides, sweep = ("encoding.kind=sinusoidal", "encoding.kind=none"), "tuned_vocabulary_size-small"
     published = compare(*sides, sweep=f"{sweep}-77d93bcd", evidence=EVIDENCE)
     claim = json.loads(CLAIMS.read_text())["claims"][0]

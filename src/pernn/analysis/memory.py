@@ -56,7 +56,7 @@ def input_gradients(
             those of the embedding, which stand before the encoding.
 
     Returns:
-        Norms, in float64 if any of them vanishes in float32. In half precision small gradients
+        Norms, of a module in float64 if any vanishes in float32. In half precision small gradients
         vanish: `.float()` core and gates.
 
     Raises:
@@ -81,7 +81,7 @@ def input_gradients(
             precise += gradient.double().square().sum(2)
     # Published norms are sums in float32, in which the squares of small gradients vanish.
     norms = torch.where(squares > 1e-30, squares.sqrt(), precise.sqrt().to(squares))
-    if norms.dtype != torch.float32 or norms.all():
+    if norms.dtype != torch.float32 or norms.all() or not isinstance(core, nn.Module):
         return norms
     return input_gradients(copy.deepcopy(cast(Any, core)).double(), gates.double(), width)
 
@@ -185,9 +185,9 @@ def read_linearly(
     words = RandomStream(0, "read_linearly", Split.ANALYSIS).words(0, states.size)
     noise = (uniform(words) - 0.5).reshape(states.shape)
     noisy = states + JITTER * states.std(axis=0, dtype=np.float64) * noise
-    # With one thread the sums have one order.
     if (noisy == noisy[0]).all():
         return np.zeros(len(labels), dtype=np.bool_)
+    # With one thread the sums have one order.
     with threadpool_limits(1, "blas"):
         probe = LinearDiscriminantAnalysis(tol=LEAST)
         read = cross_val_predict(probe, noisy, labels, cv=KFold(2))

@@ -79,7 +79,9 @@ def compare(
     def of_sweep(name: str) -> Records:
         plan = find_plan(root, name, scale, published, complain)
         found = gather(root, plan.sweep.runs, plan.published, left_out)
-        judged, columns = at_own_best(plan.experiment, rows(found, [plan.experiment.name]))
+        records = rows(found, [plan.experiment.name])
+        # Both sides at one value of what is tuned, if they say so.
+        judged, columns = at_own_best(plan.experiment, records, f"{first},{second}")
         best.update(columns)
         return judged
 

@@ -89,13 +89,9 @@ def with_axes(experiment: Experiment, specs: Sequence[RunSpec], changes: Changes
     beside = _untold(experiment.figure, flat, axes) if changes else {}
     if not axes and not beside:
         return experiment
-    claims = []
+    claims: list[Claim] = []
     for claim in experiment.claims:
-        about = [one for one in flat if _matches(one, claim.predicate.where)]
-        first = next(iter(claim.predicate.contrasts.values()), None)
-        arm = {first.column: first.treated, **first.treated_where} if first else {}
-        about = [one for one in about if _matches(one, arm)]
-        own = {path: seen for path in beside if len(seen := _seen(about, path)) > 1}
+        own = _varied(claim, flat, beside) if beside else {}
         claims += _claims(claim, axes | own, kinds)
     axes |= beside
     return replace(
@@ -123,6 +119,16 @@ def _untold(
         paths = sorted(first.keys() | second)
         path = next(path for path in paths if first.get(path) != second.get(path))
         found[path] = _seen(flat, path)
+
+
+def _varied(
+    claim: Claim, flat: Iterable[Mapping[str, Any]], paths: Iterable[str]
+) -> dict[str, list[Any]]:
+    """Return those settings that differ within the treated arm of a claim, with values."""
+    first = next(iter(claim.predicate.contrasts.values()), None)
+    arm = {first.column: first.treated, **first.treated_where} if first else {}
+    about = [one for one in flat if _matches(one, {**claim.predicate.where, **arm})]
+    return {path: seen for path in paths if len(seen := _seen(about, path)) > 1}
 
 
 def _seen(flat: Iterable[Mapping[str, Any]], path: str) -> list[Any]:

@@ -1,7 +1,7 @@
 """Flat records of finished trials: selected, paired and chosen."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -355,15 +355,15 @@ def chosen_best(claims: Iterable[Claim], column: Any, records: Sequence[Record])
 
 
 def at_own_best(
-    experiment: Experiment, records: Sequence[Record]
+    experiment: Experiment, records: Sequence[Record], named: Container[str] = ()
 ) -> tuple[list[Record], Sequence[str]]:
     """Return the judged trials, and what each condition is tuned in.
 
-    That is nothing where trials are also judged at equal values, or none is judged yet.
+    That is nothing where it is named, trials are also judged at equal values, or none is yet.
     """
     choices = {claim.choice for claim in experiment.claims if claim.choice}
     every = [one for one in records if one["seed"] not in experiment.choosing] or [*records]
-    if len(choices) != 1 or (choice := choices.pop()).value is not None:
+    if len(choices) != 1 or (choice := choices.pop()).value is not None or choice.column in named:
         return every, ()
     best: dict[Condition, Any] = {}
     for condition, found in _tried(choice, records).items():

@@ -108,9 +108,9 @@ def nearest_checkpoints(
     interval, last = training.kept_interval, training.iterations
     curve = [(one["update"], one["token_accuracy"]) for one in lines if one["kind"] == "train"]
     # Between the last multiple of the interval and the end, whichever is nearer.
-    kept = (*range(interval, last, interval), last)
+    kept: list[int] = [*range(interval, last, interval), last]
 
-    def nearest(level: float) -> Any:
+    def nearest(level: float) -> int:
         first = next((update for update, accuracy in curve if accuracy >= level), last)
         return min(kept, key=lambda one: abs(one - first))
 
