@@ -1,23 +1,19 @@
 """`pernn status` and `export` as a user meets them."""
 
-import io
 import json
 import os
 import pty
 import random
-import signal
+import re
 import subprocess
 import sys
 import time
-from functools import partial
 
 import pytest
-from rich.console import Console
 
 from command_line import call
-from pernn.lab.cli.look import overview
 from pernn.lab.evidence import make_study
-from pernn.lab.lookup import label_run, list_single_runs, look_at_sweeps, read_plan
+from pernn.lab.lookup import list_single_runs, read_plan
 from pernn.lab.runs import tell_apart
 from pernn.lab.store import RunDirectory, Sweep, save_sweep
 from pernn.lab.sweeps import make_report
@@ -45,7 +41,7 @@ def results(tmp_path_factory):
     return root
 
 
-def on_a_terminal(*arguments, until, leave=False):
+def on_a_terminal(*arguments):
     """Run Python on a pseudo-terminal; give its exit status and all that it printed."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
@@ -62,17 +58,13 @@ def on_a_terminal(*arguments, until, leave=False):
             said += os.read(ours, 4096)
         except OSError:
             break
-        if leave and until.encode() in said:
-            process.send_signal(signal.SIGINT)
-            leave = False
     os.close(ours)
-    # A Ctrl-C may cut a character that is being written.
-    return process.wait(timeout=240), said.decode(errors="replace")
+    return process.wait(timeout=240), said.decode()
 
 
 def test_control_characters_do_nothing_on_a_terminal(results):
     words = ("-m", "pernn", "status", "study-demo", "-r", str(results))
-    status, said = on_a_terminal(*words, until="")
+    status, said = on_a_terminal(*words)
     assert status == 0, said
     assert "script" in said
     assert "evil" in said
@@ -117,59 +109,31 @@ def test_trials_of_one_label_are_told_apart_and_long_tables_are_lines(tmp_path):
     assert [line.split() for line in lines[1:]] == [[run, "waiting", run] for run in runs]
 
 
-def test_watching_shows_progress_and_leaves_on_ctrl_c(results):
+def test_status_shows_what_runs_and_how_long_it_takes(results):
     run = RunDirectory(results, spec(10).fingerprint())
     with run.locked():
         run.note("resumed", update=0)
         time.sleep(0.1)
         run.append_metrics({"update": 1234, "kind": "train", "loss": 1.0})
-        words = ("status", "study-demo", "-w", "--every", "0.2", "-r", str(results))
-        status, said = on_a_terminal("-m", "pernn", *words, until="1,234 of", leave=True)
-    assert status == 0
-    assert "Traceback" not in said
-    assert "about" in said
-    assert "\x1b[?25h" in said.rpartition("\x1b[?25l")[2]  # the cursor is back
+        for words, name in (((), spec(10).label), (("study-demo",), run.fingerprint)):
+            said = pernn(results, "status", *words, columns=200).stdout
+            (row,) = [line for line in said.splitlines() if "1,234 of" in line]
+            assert name in row
+            assert re.search(r", about .* left ", row)
 
 
-def test_who_watches_reads_names_of_trials(tmp_path):
+def test_status_reads_names_of_trials(tmp_path):
     """A run whose spec is gone keeps its fingerprint."""
-    failed, running, torn = (begin(tmp_path, spec(seed)) for seed in (10, 11, 12))
-    failed.note("failed", update=7, reason="no space")
-    torn.note("failed", update=7, reason="no space")
+    known, torn = (begin(tmp_path, spec(seed)) for seed in (11, 12))
     (torn.path / "spec.json").unlink()
-    runs = [one.fingerprint for one in (failed, running, torn)]
-    save_sweep(tmp_path, Sweep("study-demo", "study", "demo", {}, runs))
-    with running.locked():
-        found = look_at_sweeps(tmp_path, None, set(), {}, pytest.fail)
-        shown = Console(width=150, file=io.StringIO())
-        shown.print(overview(tmp_path, found, partial(label_run, tmp_path)))
-        text = shown.file.getvalue()
-    for one in (10, 11):
-        assert spec(one).label in text
-        assert spec(one).fingerprint() not in text
-    assert spec(12).fingerprint() in text
-
-
-@pytest.mark.parametrize("more", [[], ["--json"]])
-def test_watching_in_a_pipe_prints_snapshots(results, more):
-    words = ["-m", "pernn", "status", "--watch", "--every", "0.2", *more, "-r", str(results)]
-    process = subprocess.Popen(
-        [sys.executable, *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "COLUMNS": "200"},
+    save_sweep(
+        tmp_path, Sweep("study-demo", "study", "demo", {}, [known.fingerprint, torn.fingerprint])
     )
-    lines: list[str] = []
-    while sum("study-demo" in line for line in lines) < 3:
-        lines.append(process.stdout.readline())
-        assert lines[-1], "it ended"
-    process.send_signal(signal.SIGINT)
-    rest, complaints = process.communicate(timeout=240)
-    assert (process.returncode, complaints) == (0, "")
-    assert "\x1b" not in "".join(lines) + rest
-    if more:
-        assert json.loads(lines[0])["study-demo"]["finished"] == 3
+    with known.locked(), torn.locked():
+        text = pernn(tmp_path, "status", columns=200).stdout
+    assert spec(11).label in text
+    assert known.fingerprint not in text
+    assert torn.fingerprint in text
 
 
 def test_no_address_but_curves_and_the_page_of_all(results, tmp_path):

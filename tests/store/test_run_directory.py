@@ -7,7 +7,6 @@ import stat
 import subprocess
 import sys
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,9 +14,7 @@ import numpy as np
 import pytest
 
 from pernn.errors import BusyError, ConfigError, StoreError, VersionError
-from pernn.lab import lookup
 from pernn.lab.config import checksum
-from pernn.lab.lookup import look_at_sweeps
 from pernn.lab.store import (
     Checkpoint,
     Progress,
@@ -191,25 +188,6 @@ def test_a_record_is_the_spec_beside_the_metrics_which_take_no_columns_place(run
     more = {"num_parameters": 7, "tables": {"by_length": {"length": [1, 2], "loss": [0.5, 0.25]}}}
     run.write_result({"fingerprint": RUN, "metrics": metrics, **more})
     assert gather(tmp_path, [RUN])[0].row() == record | more
-
-
-def test_a_look_reads_only_the_results_that_are_new(tmp_path, monkeypatch):
-    first, second, other = (f"{number:016x}" for number in range(3))
-    for name in (first, second):
-        run = RunDirectory(tmp_path, name)
-        run.path.mkdir(parents=True)
-        run.write_result({"fingerprint": name, "metrics": {}})
-    save_sweep(tmp_path, replace(SWEEP, runs=[first, second, other]))
-    seen: dict[str, RunStatus] = {}
-    read: list[str] = []
-    monkeypatch.setattr(
-        lookup, "read_status", lambda root, run: read.append(run) or read_status(root, run)
-    )
-    look_at_sweeps(tmp_path, [SWEEP.name], set(), seen, pytest.fail)
-    (RunDirectory(tmp_path, second).path / "result.json").unlink()
-    found = look_at_sweeps(tmp_path, [SWEEP.name], set(), seen, pytest.fail)[SWEEP.name]
-    assert read == [first, second, other, second, other]
-    assert [one.state for one in found] == ["finished", "waiting", "waiting"]
 
 
 def test_names_of_changes_are_read_by_people_and_no_spec_is_waiting(run, tmp_path):

@@ -193,13 +193,12 @@ def look_at_sweeps(
     root: Path,
     names: Sequence[str] | None,
     published: Set[str],
-    seen: dict[str, RunStatus],
     complain: Callable[[str], None],
 ) -> dict[str, list[RunStatus]]:
     """Return how the trials of each sweep stand.
 
     All sweeps are meant if none are named. Published trials that were not begun here count as
-    finished. What was `seen` at the last look is brought up to date.
+    finished.
     """
     if names is None:
         names = [*list_sweeps(root), *([SINGLE] if list_single_runs(root) else [])]
@@ -208,10 +207,8 @@ def look_at_sweeps(
         found = {name: read_sweep(root, name) for name in names}
     sweeps = {name: one.runs for name, one in found.items()}
     with gc_paused():
-        for run in dict.fromkeys(run for runs in sweeps.values() for run in runs):
-            # A result that is still there is not read again.
-            if not (run in seen and seen[run].state == "finished" and is_done(root, run)):
-                seen[run] = read_status(root, run)
+        every = dict.fromkeys(run for runs in sweeps.values() for run in runs)
+        seen = {run: read_status(root, run) for run in every}
     for run in published & seen.keys():
         if seen[run].state == "waiting":
             seen[run] = RunStatus(run, "finished", reason="published")

@@ -1,22 +1,16 @@
 """`pernn list`, `show`, `status` and `doctor`."""
 
 import inspect
-import json
 import platform
 import re
-import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext, suppress
-from functools import cache, partial
+from collections.abc import Mapping, Sequence
 from importlib.metadata import requires
 from pathlib import Path
 from typing import Annotated, NamedTuple, get_args
 
 import typer
-from rich.console import Console, Group, RenderableType
-from rich.live import Live
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 from typer import Argument, Option
@@ -57,9 +51,6 @@ from .options import (
     warn,
 )
 from .terminal import framed, print_rows, without_blanks
-
-SECONDS = 2.0
-Found = Mapping[str, Sequence[RunStatus]]
 
 
 def list_experiments(as_json: Json = False) -> None:
@@ -180,97 +171,55 @@ def _show_task(kind: str, num_samples: int, changes: dict[str, object], *, as_js
 
 def status(
     sweep: Annotated[str | None, Argument()] = None,
-    again: Annotated[bool, Option("--watch", "-w")] = False,
-    every: Annotated[float | None, Option(min=0.2)] = None,
     results: Results = RESULTS,
     ignore_published: IgnorePublished = False,
     as_json: Json = False,
 ) -> None:
-    """Show the progress of all sweeps, or the trials of one.
+    """Show the progress of all sweeps, or of the trials of one.
 
     The sweep `train` has the trials of `pernn train`.
 
-    With --watch, the table refreshes itself and shows running trials and the time left; in a pipe
-    it is printed again and again, with --json as one line each time.
-
     Args:
         sweep: A sweep's name, to list its trials; the default is all sweeps.
-        again: Refresh until Ctrl-C.
-        every: Watch, with this many seconds between refreshes (2).
 
     Examples:
         pernn status vocabulary_size-demo
-        pernn status --every 10
+        watch -n 10 pernn status
     """
-    seen: dict[str, RunStatus] = {}
-    label = cache(partial(label_run, results))
     folder = None if ignore_published else evidence_folder()
     published = list_published(folder, warn)
-    once = cache(warn)
-
-    def look() -> Found:
-        return look_at_sweeps(results, [sweep] if sweep else None, published, seen, once)
-
-    def dump(indent: int | None) -> None:
-        found = {
-            name: [vars(one) for one in runs] if sweep else Counter(one.state for one in runs)
-            for name, runs in look().items()
-        }
-        typer.echo(json.dumps(found, indent=indent, ensure_ascii=False))
-
-    console = Console()
-    if not again and every is None:
-        dump(2) if as_json else _print_status(look(), sweep, results, folder)
-        return
-    on_screen = console.is_terminal and not as_json
-    screen = Live(console=console, auto_refresh=False) if on_screen else nullcontext()
-    # Ctrl-C is the way to leave, and interrupts nothing else.
-    with suppress(KeyboardInterrupt), screen as live:
-        show = partial(live.update, refresh=True) if live else console.print
-        while True:
-            dump(None) if as_json else show(overview(results, look(), label))
-            sys.stdout.flush()
-            time.sleep(SECONDS if every is None else every)
-
-
-def _print_status(found: Found, sweep: str | None, results: Path, published: Path | None) -> None:
-    if not found:
-        start, where = "start one with `pernn run`", where_published(published)
+    found = look_at_sweeps(results, [sweep] if sweep else None, published, warn)
+    if as_json:
+        as_counts = {name: Counter(one.state for one in runs) for name, runs in found.items()}
+        print_json({sweep: [vars(one) for one in found[sweep]]} if sweep else as_counts)
+    elif not found:
+        start, where = "start one with `pernn run`", where_published(folder)
         typer.echo(one_line(f"No sweeps in {results.absolute()}: {start}; {where}."))
     elif sweep:
         labels, rows = label_trials(results, sweep), []
         for one in found[sweep]:
-            update = f"{one.update:,}" if one.update else ""
-            rows.append([labels.get(one.run, one.run), one.state, one.run, one.reason, update])
-        print_rows(*without_blanks(["Trial", "State", "Run", "Reason", "Update"], rows))
+            done = f"{one.update:,}" if one.update else ""
+            done = str(read_progress(results, one)) if one.state == "running" else done
+            rows.append([labels.get(one.run, one.run), one.state, one.run, one.reason, done])
+        print_rows(*without_blanks(["Trial", "State", "Run", "Reason", "Updates"], rows))
     else:
-        Console().print(table_of_sweeps(found, {}))
+        _print_sweeps(results, found)
 
 
-def table_of_sweeps(found: Found, left: Mapping[str, str]) -> RenderableType:
-    """Return a row per sweep, with the time left if known."""
-    states, rows = get_args(RunState), []
+def _print_sweeps(root: Path, found: Mapping[str, Sequence[RunStatus]]) -> None:
+    """Print a row per sweep, with the time left if known, and the trials that run."""
+    states, rows, running = get_args(RunState), [], []
     for name, runs in found.items():
         counts = Counter[str](one.state for one in runs)
+        progress = {one.run: read_progress(root, one) for one in runs if one.state == "running"}
+        left = show_time(seconds_left(runs, list(progress.values())))
         numbers = (str(counts[state] or "") for state in states)
-        rows.append([name, str(len(runs)), *numbers, left.get(name, "")])
-    return framed(*without_blanks(["Sweep", "Trials", *states, "Left"], rows))
-
-
-def overview(root: Path, found: Found, label: Callable[[str], str]) -> RenderableType:
-    """Return the sweeps with time left, and the trials that run."""
-    left, rows = {}, []
-    for name, runs in found.items():
-        running = {one: read_progress(root, one) for one in runs if one.state == "running"}
-        left[name] = show_time(seconds_left(runs, list(running.values())))
-        for one, how in running.items():
-            done = f"{how.update:,}" + (f" of {how.total:,}" if how.total else "")
-            rows.append([label(one.run), name, done, show_time(how.seconds_left), ""])
-        lost = [one for one in runs if one.state in ("failed", "damaged")]
-        rows += [[label(one.run), name, one.state, "", one.reason] for one in lost]
-    head = table_of_sweeps(found, left)
-    columns = ["Trial", "Sweep", "Updates", "Left", "Reason"]
-    return Group(head, framed(columns, rows)) if rows else head
+        rows.append([name, str(len(runs)), *numbers, left])
+        running += [[label_run(root, run), name, str(how)] for run, how in progress.items()]
+    console = Console()
+    console.print(framed(*without_blanks(["Sweep", "Trials", *states, "Left"], rows)))
+    if running:
+        console.print(framed(["Trial", "Sweep", "Updates"], running))
 
 
 OTHERS = ("browser", "dev", "pdf", "site")

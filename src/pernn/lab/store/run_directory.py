@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
-from pernn.errors import BusyError, ConfigError, CorruptError, StoreError, one_line
+from pernn.errors import BusyError, ConfigError, CorruptError, StoreError, one_line, show_time
 from pernn.lab.config import checksum
 
 from .checkpoints import CheckpointFolder
@@ -432,6 +432,10 @@ class Progress:
     def seconds_left(self) -> float | None:
         """Estimate the time to the end of the training."""
         return max(0, self.total - self.update) / self.rate if self.rate and self.total else None
+
+    def __str__(self) -> str:
+        of, left = f" of {self.total:,}" if self.total else "", show_time(self.seconds_left)
+        return f"{self.update:,}{of}{left and f', {left} left'}"
 
 
 def read_progress(root: Path, status: RunStatus) -> Progress:
