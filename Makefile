@@ -25,7 +25,7 @@ demo: $(CORE) ## Train small GRUs with and without the encoding, to figure and v
 	$(BIN)/pernn run vocabulary_size --scale small --set core.kind=gru --set 'task.vocab_size=[16, 32]' --set training.iterations=4000 --jobs 2 --ignore-published
 
 evidence: $(EVIDENCE) ## Rebuild all figures, tables, verdicts and pages from published trials
-	$(BIN)/pernn evidence --to docs/evidence $(addprefix --fill ,README.md docs/article/article.md docs/evidence/mechanism.md $(wildcard docs/reproduce/*.md))
+	$(BIN)/python docs/rebuild.py
 
 notebooks: $(DEV) ## Execute the notebooks in Jupyter; what they showed stays in them
 	$(INSTALL) -e '.[dev,notebooks]'
@@ -54,7 +54,7 @@ test-browser: $(PAGES) ## Test the study's page in Chromium (apt install chromiu
 	$(BIN)/pytest -m browser tests/reports/test_browser.py
 
 site: $(PAGES) ## Build the documentation as a site, with an API reference; fails at a broken link
-	$(BIN)/python docs/site.py
+	$(BIN)/python docs/website.py
 
 test-evidence: $(DEV) ## Train one published trial of each core again, and compare (minutes)
 	$(BIN)/pytest tests/test_published.py -m evidence --timeout 0

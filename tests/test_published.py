@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 from html.parser import HTMLParser
-from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
@@ -19,12 +18,11 @@ import pernn.lab
 from command_line import call
 from pernn.errors import ConfigError
 from pernn.lab.config import flatten
-from pernn.lab.evidence import make_study, read_reports, rebuild, write_pace
-from pernn.lab.reports import fill, matches, predicted_and_found, replication_parts
+from pernn.lab.evidence import make_study, read_reports
+from pernn.lab.reports import matches
 from pernn.lab.reports.statistics import Interval
 from pernn.lab.runs import RunSpec, describe_environment, execute
 from pernn.lab.store import (
-    FOLDER,
     RunDirectory,
     describe_publication,
     list_publications,
@@ -32,13 +30,10 @@ from pernn.lab.store import (
 )
 from pernn.lab.sweeps import plan_again
 from pernn.lab.trials import read_published
+from predicted import predicted_and_found
+from rebuild import EVIDENCE, FILLED, PAGES, ROOT, fill, rebuild, replication_parts, write_pace
 from reports.test_drawn import agree
 
-ROOT = Path(__file__).parents[1]
-EVIDENCE, PAGES = ROOT / FOLDER, ROOT / "docs" / "evidence"
-FILLED = [ROOT / "README.md", PAGES / "mechanism.md"]
-FILLED += sorted((ROOT / "docs" / "reproduce").glob("*.md"))
-"""As `make evidence` names them."""
 SAME = ("processor", "device", "threads", "kernels", "arithmetic", "variables", "cpu_capability")
 """What makes a class of machine, within which every bit is the same; and versions."""
 MAX_BYTES = 16_000_000
@@ -61,7 +56,7 @@ def test_it_is_small_and_has_a_trial_of_each_kind_whichever_file_it_lies_in():
 
 @pytest.fixture
 def without_study(monkeypatch):
-    monkeypatch.setattr("pernn.lab.evidence.write_study", lambda *words: 0)
+    monkeypatch.setattr("rebuild.write_study", lambda *words: 0)
 
 
 @pytest.mark.slow  # ten seconds a sweep: the next two compare all verdicts, and one sweep's pages
@@ -70,11 +65,12 @@ def test_pages_are_what_the_records_give(tmp_path):
     """If this fails: make evidence."""
     pages = tmp_path / PAGES.relative_to(ROOT)
     pages.mkdir(parents=True)
-    for name in ("report", "pace", "mechanism"):
+    for name in ("report", "pace"):
         shutil.copy(PAGES / f"{name}.md", pages)
-    shutil.copytree(ROOT / "docs" / "reproduce", tmp_path / "docs" / "reproduce")
-    shutil.copy(ROOT / "README.md", tmp_path)
     filled = [tmp_path / one.relative_to(ROOT) for one in FILLED]
+    for own, page in zip(FILLED, filled, strict=True):
+        page.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(own, page)
     rebuild(EVIDENCE, pages, pytest.fail, filled, jobs=2)
     assert compare(tmp_path) >= 5 * len(list_publications(EVIDENCE)) + 3 + len(FILLED)
 

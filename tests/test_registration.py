@@ -12,7 +12,6 @@ from scipy.stats import nct, t
 from command_line import call, succeed
 from docs.test_readme import blocks
 from pernn.errors import ConfigError, CorruptError
-from pernn.lab.evidence import rebuild
 from pernn.lab.experiments import Choice, Place, find_experiment
 from pernn.lab.lookup import read_plan
 from pernn.lab.registration import register
@@ -20,6 +19,7 @@ from pernn.lab.reports import claim_digest, find_registered
 from pernn.lab.store import RunDirectory, load_sweep, read_registrations
 from pernn.lab.sweeps import plan_sweep, report_of
 from pernn.lab.trials import publish
+from rebuild import rebuild
 from test_evidence import run as run_seeds
 from tiny import TINY
 

@@ -1,7 +1,6 @@
 """README's length and commands, examples of PyTorch, and the links of every page."""
 
 import ast
-import importlib.util
 import re
 import tomllib
 from pathlib import Path
@@ -26,13 +25,6 @@ TEXTS = {page: page.read_text(encoding="utf-8") for page in PAGES}
 
 def blocks(language, text):
     return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
-
-
-def script(name):
-    spec = importlib.util.spec_from_file_location(f"docs_{name}", ROOT / "docs" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_the_readme_is_read_in_a_minute_starts_with_two_commands_and_has_marks():

@@ -7,23 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from docs.test_readme import script
+import website
 from pernn.lab.tasks import draw_pictures
 
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(scope="module")
-def site():
-    return script("site")
-
-
-def test_every_page_has_a_place(site):
-    patterns = [one for some in site.NAVIGATION.values() for one in some if "api" not in one]
+def test_every_page_has_a_place():
+    patterns = [one for some in website.NAVIGATION.values() for one in some if "api" not in one]
     patterns.remove("notebooks/*.md")
     patterns.remove("gallery/*.md")
     patterns.remove("docs/claims.md")
-    listed = [page for pattern in patterns for page in site.pages_of(pattern, ROOT)]
+    listed = [page for pattern in patterns for page in website.pages_of(pattern, ROOT)]
     pages = {str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("**/*.md")}
     # Notebooks, the gallery and the claims become pages when the site is built.
     pages |= {path.name for path in ROOT.glob("*.md")} - {"README.md"}
@@ -32,21 +27,21 @@ def test_every_page_has_a_place(site):
     assert len(listed) == len(set(listed))
     assert set(listed) == pages - sweeps
     with pytest.raises(SystemExit, match="no page matches"):
-        site.pages_of("docs/nothing.md", ROOT)
+        website.pages_of("docs/nothing.md", ROOT)
 
 
 @pytest.fixture(scope="module")
-def api(site, tmp_path_factory):
+def api(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site") / "api"
-    site.write_api(folder)
+    website.write_api(folder)
     return {path.name: path.read_text() for path in folder.iterdir()}
 
 
-def test_the_reference_has_every_public_name(site, api):
+def test_the_reference_has_every_public_name(api):
     said = "".join(api.values())
-    for package in site.PACKAGES:
+    for package in website.PACKAGES:
         module = importlib.import_module(f"pernn.{package}".rstrip("."))
-        names = site.public_names(module)
+        names = website.public_names(module)
         assert {*names} >= {*getattr(module, "__all__", ())} - {"__version__"}
         assert names
         assert [name for name in names if f"::: {module.__name__}.{name}\n" not in said] == []
@@ -62,7 +57,7 @@ def test_a_class_has_a_page_with_its_equation(api):
     assert "::: pernn.cores.GRU\n" not in table
 
 
-def test_a_drawing_is_shorter_and_drawn_the_same(site):
+def test_a_drawing_is_shorter_and_drawn_the_same():
     drawing = (
         '<?xml version="1.0"?>\n<!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN"\n  "http://d.dtd">\n'
         '<svg xmlns:xlink="http://x" width="9pt">\n <g id="line2d_1">\n  <!-- one -->\n'
@@ -71,7 +66,7 @@ def test_a_drawing_is_shorter_and_drawn_the_same(site):
         ' <g id="patch_1"/>\n <g transform="scale(2)">\n  <g id="text_1">\n  </g>\n </g>\n'
         ' <path d="M 1 2 \n" transform="scale(0.015625)"/>\n <clipPath id="p5"/>\n</svg>\n'
     )
-    assert site.shrink(drawing) == (
+    assert website.shrink(drawing) == (
         '<svg xmlns:xlink="http://x" width="9pt"><style>.s0{fill: red}</style>\n'
         '<path id="i0" d="M1.2 2.3L3 4.5z" class="s0"/>\n'
         '<use href="#i0" clip-path="url(#i1)" class="s0"/>\n<g/>\n<g transform="scale(2)">\n</g>\n'
@@ -79,28 +74,28 @@ def test_a_drawing_is_shorter_and_drawn_the_same(site):
     )
 
 
-def test_blanks_go_but_for_those_of_examples_and_broken_drawings_are_refused(site, tmp_path):
+def test_blanks_go_but_for_those_of_examples_and_broken_drawings_are_refused(tmp_path):
     line = '<span id="__span-0-1"><a id="n" href="#n"></a>'
     (tmp_path / "a.html").write_text(f"<p>\n\n  one\n<pre>\n\n  {line}two\n</span></pre>\n\n")
-    site.finish(tmp_path)
+    website.finish(tmp_path)
     assert (tmp_path / "a.html").read_text() == "<p>\none\n<pre>\n\n  <span>two\n</span></pre>\n"
     with pytest.raises(SyntaxError, match="mismatched tag"):
-        site.shrink("<svg><path></svg>")
+        website.shrink("<svg><path></svg>")
 
 
-def test_what_a_page_leads_to_is_there_and_a_drawing_leads_to_itself(site, tmp_path):
+def test_what_a_page_leads_to_is_there_and_a_drawing_leads_to_itself(tmp_path):
     (tmp_path / "a b.svg").touch()
     kept = '<a href="//host/c"></a><a href="https://host/c"></a><a href="#d"></a>'
     page = f'{kept}<img src="a%20b.svg"><a href="/sub/page.html#d"></a><a href="../{{}}"></a>'
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "page.html").write_text(page.format("a b.svg").replace("a%", "../a%"))
-    site.finish(tmp_path)
+    website.finish(tmp_path)
     (tmp_path / "sub" / "page.html").write_text(page.format("table.csv"))
     lacks = r"that the site lacks:\nsub/page.html: a b.svg\nsub/page.html: ../table.csv$"
     with pytest.raises(SystemExit, match=lacks):
-        site.finish(tmp_path)
+        website.finish(tmp_path)
     (tmp_path / "a.svg").touch()
-    text = site.DRAWN.sub(partial(site.drawing, tmp_path), "![One](a.svg)\n![Two](x/b.svg)\n")
+    text = website.DRAWN.sub(partial(website.drawing, tmp_path), "![One](a.svg)\n![Two](x/b.svg)\n")
     assert text == "[![One](a.svg)](a.svg)\nTwo: `b.svg` in the repository.\n"
 
 
@@ -111,19 +106,19 @@ def test_anchors_are_the_same_on_github_and_on_the_site():
     assert twofold == set()
 
 
-def test_the_gallery_has_each_task_and_each_figure(site, tmp_path):
+def test_the_gallery_has_each_task_and_each_figure(tmp_path):
     drawn = [path.relative_to(ROOT) for path in ROOT.glob("docs/evidence/*/figure.svg")]
     for path in drawn:
         (tmp_path / path).parent.mkdir(parents=True)
         (tmp_path / path).write_text("<svg/>")
-    site.write_gallery(tmp_path)
+    website.write_gallery(tmp_path)
     text = (tmp_path / "gallery" / "README.md").read_text()
     assert sorted(re.findall(r"\]\(\.\./(\S+\.svg)\)", text)) == sorted(map(str, drawn))
     tasks = {path.stem: path.read_text() for path in (tmp_path / "gallery").glob("*.svg")}
-    assert tasks.keys() == {*site.drawn_kinds()} >= {"sorting", "coded_reversal"}
+    assert tasks.keys() == {*website.drawn_kinds()} >= {"sorting", "coded_reversal"}
     for kind, drawing in tasks.items():
         assert f"]({kind}.svg)" in text
-        rows = draw_pictures(site.small(kind).build())[0]
+        rows = draw_pictures(website.small(kind).build())[0]
         words = [str(word) for word in (*rows.inputs, *rows.targets) if word is not None]
         shown = re.findall(r">([^<>]+)</text>", drawing)
         assert shown == ["input", "target", *words]

@@ -22,9 +22,10 @@ from pernn.lab.experiments import (
     Sooner,
     pace_column,
 )
-from pernn.lab.reports import Report, Side, compare_pace, pace_parts, select
+from pernn.lab.reports import Report, Side, compare_pace, select
 from pernn.lab.store import Sweep
 from pernn.lab.trials import Pace, Trial, gather, publish, read_published, updates_to
+from rebuild import pace_parts
 from reports.test_claims import judge
 from reports.trials import ENCODING, SEEDS, experiment, trial
 from store.finished import finish, spec

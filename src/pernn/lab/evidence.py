@@ -18,11 +18,6 @@ from pernn.lab.reports import (
     Drawing,
     Format,
     Report,
-    fill,
-    pace_figure,
-    pace_parts,
-    predicted_and_found,
-    replication_parts,
     write_study,
 )
 from pernn.lab.store import (
@@ -32,9 +27,7 @@ from pernn.lab.store import (
     list_publications,
     list_sweeps,
     read_registrations,
-    storing,
     where_published,
-    write_atomically,
 )
 from pernn.lab.sweeps import Plan, plan_again, report_of, restrict
 from pernn.lab.trials import Trial, find_published, read_published
@@ -69,8 +62,8 @@ def make_study(
         shown = _judging(root, folder, complain) if len(found) > MOST_SHOWN else {*found}
         readers = {name: read for name, read in found.items() if name in shown}
         reports = _reports(root, readers, published, complain, ())
-        drawn = watch(_drawn(reports, root, folder, jobs), len(reports))
-        write_study([*drawn], path, [name for name in found if name not in shown])
+        watched = watch(drawn(reports, root, folder, jobs), len(reports))
+        write_study([*watched], path, [name for name in found if name not in shown])
     return len(reports)
 
 
@@ -120,65 +113,6 @@ def _reports(
     return found
 
 
-STUDY = "study.html"
-"""One page of every claim and every published sweep; see `pernn report --all`."""
-PAGE = "report.md"
-"""The replication report, written by hand but for what stands between marks."""
-EXPECTATIONS, PREDICTED = "expectations.json", "predicted.md"
-"""What the first plan expected, and the page of that and of all registered plans."""
-PACE = "pace.md"
-"""The page on how many updates trainings took, likewise."""
-
-
-def rebuild(
-    folder: Path,
-    target: Path,
-    complain: Callable[[str], None],
-    pages: Sequence[Path] = (),
-    *,
-    jobs: int = 1,
-    watch: Watch = lambda reports, _: reports,
-) -> list[Path]:
-    """Write the reports of published sweeps, and the pages about all.
-
-    Equal trials give equal bytes, with the same versions of NumPy, SciPy and matplotlib. In the
-    target is a folder per sweep; its `report.md` and `pace.md` are filled if they are there, like
-    the further pages, and `predicted.md` is made of its `expectations.json`. `watch` is given the
-    reports and their number, and hands each on before it is written.
-    """
-    own = [target / PAGE] if (target / PAGE).exists() else []
-    filled = [*own, *pages]
-    for page in filled:
-        _read(page)  # before minutes of drawing
-    reports = read_reports(folder, complain)
-    with gc_paused():
-        for report in watch(_drawn(reports, folder, folder, jobs), len(reports)):
-            report.write(target / report.name)
-        write_study(reports, target / STUDY)
-    written = [target / report.name / PAGE for report in reports]
-    folders = {page.parent for page in filled}
-    parts = {one: replication_parts(reports, os.path.relpath(target, one)) for one in folders}
-    for page in filled:
-        _fill(page, parts[page.parent])
-    if (target / EXPECTATIONS).exists():
-        expected = _read(target / EXPECTATIONS)
-        predicted = predicted_and_found(expected, reports, read_registrations())
-        write_atomically(target / PREDICTED, predicted.encode())
-        own.append(target / PREDICTED)
-    return [*written, target / STUDY, *own, *write_pace(reports, target), *pages]
-
-
-def write_pace(reports: Sequence[Report], target: Path) -> list[Path]:
-    """Fill the page on pace, if there, and draw its figure."""
-    page = target / PACE
-    if not page.exists():
-        return []
-    _fill(page, pace_parts(reports))
-    if figure := pace_figure(reports):
-        write_atomically(page.with_suffix(".svg"), figure)
-    return [page]
-
-
 def read_reports(folder: Path, complain: Callable[[str], None]) -> list[Report]:
     """Return the report of every published sweep."""
     if not list_publications(folder):
@@ -195,7 +129,7 @@ def read_reports(folder: Path, complain: Callable[[str], None]) -> list[Report]:
     return reports
 
 
-def _drawn(
+def drawn(
     reports: Sequence[Report], root: Path, folder: Path | None, jobs: int
 ) -> Iterator[Report]:
     """Yield the reports with their figures, which several processes draw."""
@@ -255,12 +189,3 @@ def _draw(
 
 def _ignore(complaint: str) -> None:
     """Drop a complaint, which was made when the sweep was first read."""
-
-
-def _fill(path: Path, parts: Mapping[str, str]) -> None:
-    write_atomically(path, fill(_read(path), parts).encode())
-
-
-def _read(path: Path) -> str:
-    with storing(path):
-        return path.read_text(encoding="utf-8")

@@ -64,7 +64,6 @@ VERBS = {
     "errors": "results:errors",
     "sample": "results:sample",
     "publish": "results:publish",
-    "evidence": "results:evidence",
     "export": "results:export",
     "prune": "results:prune",
     "doctor": "look:doctor",

@@ -272,33 +272,6 @@ def publish(
     return exit_status(StoreError) if any(one["left_out"] for one in made.values()) else 0
 
 
-def evidence(
-    to: Path = Path("docs/evidence"), fill: list[Path] | None = None, jobs: Jobs = None
-) -> int:
-    """Rebuild all figures, tables, verdicts and pages from published trials, without training.
-
-    The trials are those in `evidence`, or in PERNN_EVIDENCE. Equal trials give equal bytes.
-
-    Args:
-        to: Folder for the pages.
-        fill: A further page with marks such as <!-- scorecard --> … <!-- /scorecard --> that are
-            filled; may be repeated.
-        jobs: Processes that draw; the default is one per CPU core.
-
-    Example:
-        pernn evidence --to docs/evidence --fill README.md
-    """
-    from pernn.lab.evidence import rebuild
-
-    lost: list[str] = []
-    num_jobs, watch = jobs or num_cores(), tracked("Drawing sweeps")
-    for path in rebuild(evidence_folder(), to, lost.append, fill or [], jobs=num_jobs, watch=watch):
-        typer.echo(str(path))
-    for one in lost:
-        warn(one)
-    return 1 if lost else 0
-
-
 def register(plan: Path) -> None:
     """Write down what will be run and judged, before it is run.
 

@@ -12,10 +12,8 @@ if TYPE_CHECKING:
         smallest_effect as smallest_effect,
     )
     from .comparing import Comparison as Comparison, compare as compare
-    from .replication import SCALES as SCALES
     from .drawings import Drawing as Drawing, draw_curves as draw_curves
     from .texts import clean as clean, csv_cell as csv_cell
-    from .expectations import predicted_and_found as predicted_and_found
     from .tables import (
         export_curves as export_curves,
         export_records as export_records,
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
     from .findings import Cell as Cell
     from .texts import Labels as Labels
     from .drawings import FORMATS as FORMATS
-    from .replication import pace_figure as pace_figure, pace_parts as pace_parts
     from .comparing import Side as Side, select as select
     from .records import (
         at_own_best as at_own_best,
@@ -40,7 +37,6 @@ if TYPE_CHECKING:
         judge_experiment as judge_experiment,
         rule_of as rule_of,
     )
-    from .replication import fill as fill, replication_parts as replication_parts
     from .report import Report as Report
     from .statistics import MIN_SEEDS as MIN_SEEDS, Outcome as Outcome
     from .comparing import compare_pace as compare_pace
@@ -49,7 +45,15 @@ if TYPE_CHECKING:
         bootstrap_interval as bootstrap_interval,
         student_interval as student_interval,
     )
-    from .study import write_study as write_study
+    from .study import (
+        NOT_ASKED as NOT_ASKED,
+        SCALES as SCALES,
+        Counted as Counted,
+        count_claims as count_claims,
+        outcome_apart as outcome_apart,
+        planned_sweeps as planned_sweeps,
+        write_study as write_study,
+    )
     from .tables import (
         Measured as Measured,
         Row as Row,

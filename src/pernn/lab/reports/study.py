@@ -4,20 +4,21 @@ import base64
 import gzip
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
-from pernn.lab.experiments import CATALOGUE, experiment_names
+from pernn.lab.experiments import CATALOGUE, experiment_names, find_experiment
 from pernn.lab.store import write_atomically
 from pernn.lab.trials import describe_time, describe_versions
 
-from .claims import Verdict
+from .claims import Verdict, judge_experiment
 from .drawings import STEM as CURVES
-from .replication import NOT_ASKED, count_claims, outcome_apart, planned_sweeps
 from .report import LONG, MARKS, Report
+from .statistics import ROUNDING, Outcome
 from .texts import fill_template, resource, shorten
 
 SMALLER, CHANGED = "smaller than the paper", "settings of its own"
@@ -25,6 +26,95 @@ HEADLINE = "tuned_vocabulary_size"
 """The experiment whose claims are the first that README names."""
 LONGEST = 400
 """Characters of a text on the page; what is longer is cut, as nobody reads it."""
+
+
+SCALES = ("paper", "small", "demo")
+"""An experiment's claims are judged by its whole grid at the first of these scales that is there.
+
+What is overridden (other widths, other vocabularies) checks robustness or shows a trend, and a
+further scale repeats it: they stand apart, and count in no total.
+"""
+NOT_ASKED = "not asked here"
+"""Of a claim that the trials of a sweep that stands apart are not about."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A claim with the verdict that counts."""
+
+    experiment: str
+    verdict: Verdict  # of the planned sweep; "not run" if none is there
+    sweep: Report | None
+    # An earlier claim whose numbers are the very same, so that this one is not counted again; empty
+    # if there is none.
+    same_as: str
+
+    @property
+    def whose(self) -> str:
+        """Whose question it is about."""
+        return "our own" if CATALOGUE[self.experiment].source.startswith("ours") else "the paper"
+
+    @property
+    def outcome(self) -> str:
+        """The verdict, or that it is counted elsewhere."""
+        return "same numbers" if self.same_as else self.verdict.verdict
+
+
+def planned_sweeps(sweeps: Iterable[Report]) -> dict[str, Report]:
+    """Return for each experiment the sweep by which its claims are judged.
+
+    That is one with the settings of its scale, whatever its seeds; a registered one before others.
+    """
+
+    def place(one: Report) -> tuple[int, bool]:
+        is_registered = any(verdict.registration == "registered" for verdict in one.verdicts)
+        return SCALES.index(one.scale), not is_registered
+
+    whole = [one for one in sweeps if one.scale in SCALES and not one.is_restricted]
+    return {one.experiment.name: one for one in sorted(whole, key=place)[::-1]}
+
+
+def count_claims(sweeps: Iterable[Report], experiments: Sequence[str]) -> list[Counted]:
+    """Return every claim once, in the order of the experiments.
+
+    Of claims that end in a scale, as `iterations_2x_gru_small`, those of the sweep's are counted;
+    what no planned sweep judges is not run.
+    """
+    planned = planned_sweeps(sweeps)
+    seen: dict[tuple[float, ...], str] = {}
+    found = []
+    for name in experiments:
+        sweep = planned.get(name)
+        verdicts = sweep.verdicts if sweep else judge_experiment(find_experiment(name), "", [])
+        scale = sweep.scale if sweep else SCALES[0]
+        elsewhere = tuple(f"_{other}" for other in SCALES if other != scale)
+        for verdict in verdicts:
+            # One sentence of the paper is a claim at each scale.
+            if verdict.claim.name.endswith(elsewhere):
+                continue
+            title = f"{name}: {verdict.claim.name}"
+            numbers = _numbers(verdict)
+            first = seen.setdefault(numbers, title) if numbers else title
+            found.append(Counted(name, verdict, sweep, "" if first == title else first))
+    return found
+
+
+def outcome_apart(sweep: Report, verdict: Verdict) -> Outcome | str:
+    """Return the verdict of a sweep apart, if it asks for one."""
+    return NOT_ASKED if sweep.is_finished and verdict.verdict == "not run" else verdict.verdict
+
+
+def _numbers(verdict: Verdict) -> tuple[float, ...]:
+    """Return what two verdicts on the same numbers have in common, whatever the sign asked for."""
+    interval = verdict.interval
+    # Without a spread, of shares of trials, or where two arms stand at the last update, numbers of
+    # other trials may be the same.
+    if interval is None or verdict.is_cut or verdict.claim.predicate.of_trials:
+        return ()
+    if not interval.high - interval.low > 2 * ROUNDING:
+        return ()
+    values = (abs(interval.estimate), interval.high - interval.low, verdict.num_seeds)
+    return tuple(float(f"{value:.9g}") for value in values)
 
 
 def write_study(reports: Sequence[Report], path: Path, further: Sequence[str] = ()) -> Path:

@@ -21,6 +21,7 @@ from typing import Any
 from urllib.parse import unquote
 from xml.etree import ElementTree as ET
 
+from claims import claim_list
 from pernn.lab.experiments import CATALOGUE
 from pernn.lab.tasks import TASKS, draw_pictures
 
@@ -341,8 +342,6 @@ def drawing(folder: Path, found: re.Match[str]) -> str:
 
 def main() -> int:
     """Put the pages together and build the site; return Zensical's exit status."""
-    from claims import claim_list
-
     shutil.rmtree(SITE, ignore_errors=True)
     pages = SITE / "pages"
     shutil.copytree(ROOT / "docs", pages / "docs", ignore=shutil.ignore_patterns(*LEFT_OUT))

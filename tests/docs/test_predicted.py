@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 
 from pernn.lab.experiments import Choice
-from pernn.lab.reports import Report, predicted_and_found
+from pernn.lab.reports import Report
 from pernn.lab.store import Registration
+from predicted import predicted_and_found
 from reports.test_claims import around, differs, judge, pairs
 from reports.trials import SEEDS, experiment
 

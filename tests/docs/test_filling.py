@@ -3,7 +3,7 @@
 import pytest
 
 from pernn.errors import ConfigError
-from pernn.lab.reports import fill
+from rebuild import fill
 
 PARTS = {
     "counts": "two claims",

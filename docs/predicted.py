@@ -1,22 +1,19 @@
-"""Expectations of a publication's plan beside the findings."""
+"""What plans expected, beside what was found; docs/evidence/predicted.md."""
 
 import json
 import math
+import posixpath
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from pernn.errors import counted
 from pernn.lab.config import grouped
+from pernn.lab.reports import Interval, Report, Verdict, matches, student_interval
+from pernn.lab.reports.records import number, sort_key
+from pernn.lab.reports.texts import escape_markdown, markdown_table
 from pernn.lab.store import Registration
 from pernn.lab.trials import unroll
-
-from .claims import Verdict
-from .records import matches, number, sort_key
-from .replication import link_to
-from .report import Report
-from .statistics import Interval, student_interval
-from .texts import escape_markdown, markdown_table
 
 Outcome = Literal["held", "missed", "not decided", "open", "not run"]
 OUTCOMES: tuple[Outcome, ...] = ("held", "missed", "not decided", "not run", "open")
@@ -165,3 +162,8 @@ def _values(one: Mapping[str, Any], reports: Mapping[str, Report]) -> list[float
         sums.append({s: weight * math.fsum(some) / len(some) for s, some in by_seed.items()})
     seeds = sorted(set.intersection(*map(set, sums)), key=sort_key)
     return [math.fsum(some[seed] for some in sums) for seed in seeds]
+
+
+def link_to(report: Report, pages: str) -> str:
+    """Return a link to a sweep's page in the folder of pages."""
+    return posixpath.normpath(f"{pages}/{report.name}/report.md")

@@ -1,16 +1,23 @@
-"""Generated parts of pages: effects, verdicts, counts, pace, cost and machines."""
+"""Rebuild all figures, tables, verdicts and pages from published trials, without training.
 
-import posixpath
+python docs/rebuild.py
+"""
+
+import os
 import re
+import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
-from pernn.errors import ConfigError
+from pernn.errors import ConfigError, PernnError
+from pernn.lab.cli.terminal import tracked
 from pernn.lab.config import flatten, grouped
+from pernn.lab.evidence import Watch, drawn, read_reports
 from pernn.lab.experiments import (
     CATALOGUE,
     LEVELS,
@@ -19,15 +26,107 @@ from pernn.lab.experiments import (
     names_of,
     pace_column,
 )
+from pernn.lab.reports import (
+    NOT_ASKED,
+    Counted,
+    Outcome,
+    Report,
+    Side,
+    Verdict,
+    compare_pace,
+    count_claims,
+    draw,
+    outcome_apart,
+    paired_differences,
+    planned_sweeps,
+    render,
+    student_interval,
+    write_study,
+)
+from pernn.lab.reports.comparing import Compared
+from pernn.lab.reports.records import Record
+from pernn.lab.reports.texts import Labels, escape_markdown, markdown_table
+from pernn.lab.runners import num_cores
+from pernn.lab.store import FOLDER, gc_paused, read_registrations, storing, write_atomically
 from pernn.lab.trials import Trial, count_machines, unroll
+from predicted import link_to, predicted_and_found
 
-from .claims import Verdict, judge_experiment
-from .comparing import Compared, Side, compare_pace
-from .figures import draw, render
-from .records import Record, paired_differences
-from .report import Report
-from .statistics import ROUNDING, Outcome, student_interval
-from .texts import Labels, escape_markdown, markdown_table
+ROOT = Path(__file__).parents[1]
+EVIDENCE, PAGES = ROOT / FOLDER, ROOT / "docs" / "evidence"
+FILLED = [
+    ROOT / "README.md",
+    ROOT / "docs" / "article" / "article.md",
+    PAGES / "mechanism.md",
+    *sorted((ROOT / "docs" / "reproduce").glob("*.md")),
+]
+"""Further pages with marks, such as `<!-- scorecard --> … <!-- /scorecard -->`."""
+STUDY = "study.html"
+"""One page of every claim and every published sweep; see `pernn report --all`."""
+PAGE = "report.md"
+"""The replication report, written by hand but for what stands between marks."""
+EXPECTATIONS, PREDICTED = "expectations.json", "predicted.md"
+"""What the first plan expected, and the page of that and of all registered plans."""
+PACE = "pace.md"
+"""The page on how many updates trainings took, likewise."""
+
+
+def rebuild(
+    folder: Path,
+    target: Path,
+    complain: Callable[[str], None],
+    pages: Sequence[Path] = (),
+    *,
+    jobs: int = 1,
+    watch: Watch = lambda reports, _: reports,
+) -> list[Path]:
+    """Write the reports of published sweeps, and the pages about all.
+
+    Equal trials give equal bytes, with the same versions of NumPy, SciPy and matplotlib. In the
+    target is a folder per sweep; its `report.md` and `pace.md` are filled if they are there, like
+    the further pages, and `predicted.md` is made of its `expectations.json`. `watch` is given the
+    reports and their number, and hands each on before it is written.
+    """
+    own = [target / PAGE] if (target / PAGE).exists() else []
+    filled = [*own, *pages]
+    for page in filled:
+        _read(page)  # before minutes of drawing
+    reports = read_reports(folder, complain)
+    with gc_paused():
+        for report in watch(drawn(reports, folder, folder, jobs), len(reports)):
+            report.write(target / report.name)
+        write_study(reports, target / STUDY)
+    written = [target / report.name / PAGE for report in reports]
+    folders = {page.parent for page in filled}
+    parts = {one: replication_parts(reports, os.path.relpath(target, one)) for one in folders}
+    for page in filled:
+        _fill(page, parts[page.parent])
+    if (target / EXPECTATIONS).exists():
+        expected = _read(target / EXPECTATIONS)
+        predicted = predicted_and_found(expected, reports, read_registrations())
+        write_atomically(target / PREDICTED, predicted.encode())
+        own.append(target / PREDICTED)
+    return [*written, target / STUDY, *own, *write_pace(reports, target), *pages]
+
+
+def write_pace(reports: Sequence[Report], target: Path) -> list[Path]:
+    """Fill the page on pace, if there, and draw its figure."""
+    page = target / PACE
+    if not page.exists():
+        return []
+    _fill(page, pace_parts(reports))
+    if figure := pace_figure(reports):
+        write_atomically(page.with_suffix(".svg"), figure)
+    return [page]
+
+
+def _fill(path: Path, parts: Mapping[str, str]) -> None:
+    write_atomically(path, fill(_read(path), parts).encode())
+
+
+def _read(path: Path) -> str:
+    with storing(path):
+        return path.read_text(encoding="utf-8")
+
 
 COMMON = (
     "task.length",
@@ -83,95 +182,6 @@ def _by_core(scale: Sequence[Mapping[str, Any]], path: str, label: Labels) -> st
 def _listed(values: Iterable[Any], label: Labels) -> str:
     shown = [label(value) for value in values]
     return ", ".join(shown if len(shown) <= MOST else [shown[0], f"{shown[1]} … {shown[-1]}"])
-
-
-SCALES = ("paper", "small", "demo")
-"""An experiment's claims are judged by its whole grid at the first of these scales that is there.
-
-What is overridden (other widths, other vocabularies) checks robustness or shows a trend, and a
-further scale repeats it: they stand apart, and count in no total.
-"""
-NOT_ASKED = "not asked here"
-"""Of a claim that the trials of a sweep that stands apart are not about."""
-
-
-@dataclass(frozen=True)
-class Counted:
-    """A claim with the verdict that counts."""
-
-    experiment: str
-    verdict: Verdict  # of the planned sweep; "not run" if none is there
-    sweep: Report | None
-    # An earlier claim whose numbers are the very same, so that this one is not counted again; empty
-    # if there is none.
-    same_as: str
-
-    @property
-    def whose(self) -> str:
-        """Whose question it is about."""
-        return "our own" if CATALOGUE[self.experiment].source.startswith("ours") else "the paper"
-
-    @property
-    def outcome(self) -> str:
-        """The verdict, or that it is counted elsewhere."""
-        return "same numbers" if self.same_as else self.verdict.verdict
-
-
-def planned_sweeps(sweeps: Iterable[Report]) -> dict[str, Report]:
-    """Return for each experiment the sweep by which its claims are judged.
-
-    That is one with the settings of its scale, whatever its seeds; a registered one before others.
-    """
-
-    def place(one: Report) -> tuple[int, bool]:
-        is_registered = any(verdict.registration == "registered" for verdict in one.verdicts)
-        return SCALES.index(one.scale), not is_registered
-
-    whole = [one for one in sweeps if one.scale in SCALES and not one.is_restricted]
-    return {one.experiment.name: one for one in sorted(whole, key=place)[::-1]}
-
-
-def count_claims(sweeps: Iterable[Report], experiments: Sequence[str]) -> list[Counted]:
-    """Return every claim once, in the order of the experiments.
-
-    Of claims that end in a scale, as `iterations_2x_gru_small`, those of the sweep's are counted;
-    what no planned sweep judges is not run.
-    """
-    planned = planned_sweeps(sweeps)
-    seen: dict[tuple[float, ...], str] = {}
-    found = []
-    for name in experiments:
-        sweep = planned.get(name)
-        verdicts = sweep.verdicts if sweep else judge_experiment(find_experiment(name), "", [])
-        scale = sweep.scale if sweep else SCALES[0]
-        elsewhere = tuple(f"_{other}" for other in SCALES if other != scale)
-        for verdict in verdicts:
-            # One sentence of the paper is a claim at each scale.
-            if verdict.claim.name.endswith(elsewhere):
-                continue
-            title = f"{name}: {verdict.claim.name}"
-            numbers = _numbers(verdict)
-            first = seen.setdefault(numbers, title) if numbers else title
-            found.append(Counted(name, verdict, sweep, "" if first == title else first))
-    return found
-
-
-def outcome_apart(sweep: Report, verdict: Verdict) -> Outcome | str:
-    """Return the verdict of a sweep apart, if it asks for one."""
-    return NOT_ASKED if sweep.is_finished and verdict.verdict == "not run" else verdict.verdict
-
-
-def _numbers(verdict: Verdict) -> tuple[float, ...]:
-    """Return what two verdicts on the same numbers have in common, whatever the sign asked for."""
-    interval = verdict.interval
-    # Without a spread, of shares of trials, or where two arms stand at the last update, numbers of
-    # other trials may be the same.
-    if interval is None or verdict.is_cut or verdict.claim.predicate.of_trials:
-        return ()
-    if not interval.high - interval.low > 2 * ROUNDING:
-        return ()
-    values = (abs(interval.estimate), interval.high - interval.low, verdict.num_seeds)
-    return tuple(float(f"{value:.9g}") for value in values)
 
 
 HEAD = ("claim", "quantity", "found", "n", "verdict")
@@ -258,11 +268,6 @@ def _of_verdict(place: str, verdict: Verdict) -> dict[str, str]:
         place = f"{name}@{cell.name.rpartition(' = ')[2]}"
         parts |= {f"effect {place}": str(cell.interval), f"errors {place}": cell.errors or "–"}
     return parts
-
-
-def link_to(report: Report, pages: str) -> str:
-    """Return a link to a sweep's page in the folder of pages."""
-    return posixpath.normpath(f"{pages}/{report.name}/report.md")
 
 
 def _scorecard(reports: Sequence[Report], claims: Sequence[Counted], pages: str) -> str:
@@ -455,3 +460,21 @@ def _factor(one: Compared) -> str:
     treated, baseline = one.num_never or (0, 0)
     never = f" ({baseline}, {treated})" if treated or baseline else ""
     return f"{one.factor} {one.interval.as_factor().bounds}{never}"
+
+
+def main() -> int:
+    """Rebuild this repository's pages; return 1 if trials were left out."""
+    lost: list[str] = []
+    watch = tracked("Drawing sweeps")
+    try:
+        for path in rebuild(EVIDENCE, PAGES, lost.append, FILLED, jobs=num_cores(), watch=watch):
+            sys.stdout.write(f"{path.relative_to(ROOT)}\n")
+    except PernnError as error:
+        lost.append(str(error))
+    for one in lost:
+        sys.stderr.write(f"{one}\n")
+    return int(bool(lost))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
