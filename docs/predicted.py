@@ -9,7 +9,14 @@ from typing import Any, Literal
 
 from pernn.errors import counted
 from pernn.lab.config import grouped
-from pernn.lab.reports import Interval, Report, Verdict, matches, student_interval
+from pernn.lab.reports import (
+    Interval,
+    Report,
+    Verdict,
+    at_own_best,
+    matches,
+    student_interval,
+)
 from pernn.lab.reports.records import number, sort_key
 from pernn.lab.reports.texts import escape_markdown, markdown_table
 from pernn.lab.store import Registration
@@ -153,7 +160,10 @@ def _values(one: Mapping[str, Any], reports: Mapping[str, Report]) -> list[float
     """Return the weighted sum of the terms' means for each seed that has them all."""
     sums: list[dict[Any, float]] = []
     for term in one["terms"]:
-        rows = unroll(reports[term["sweep"]].judged, one.get("table"))
+        report = reports[term["sweep"]]
+        # Of a tuned sweep each network at its own best, unless a value is named.
+        best, tuned = at_own_best(report.experiment, report.records, term["where"])
+        rows = unroll(best if tuned else report.judged, one.get("table"))
         found = (
             (row["seed"], number(row, one["metric"])) for row in rows if matches(row, term["where"])
         )

@@ -9,6 +9,7 @@ from pernn.lab.experiments import Choice
 from pernn.lab.reports import Report
 from pernn.lab.store import Registration
 from predicted import predicted_and_found
+from reports.test_choosing import CLAIM, RATE, RATES, records
 from reports.test_claims import around, differs, judge, pairs
 from reports.trials import SEEDS, experiment
 
@@ -85,6 +86,17 @@ def test_seeds_that_choose_a_rate_count_for_no_number():
     found = Report(about, "small", pairs({4: around(0.1)}), [], "command", name="sweep-small")
     content = [{"section": 1, "title": "It all", "expectations": [number("open")]}]
     assert "n = 3 | open |" in predicted_and_found(json.dumps(content), [found], {})
+
+
+def test_of_a_tuned_sweep_a_number_is_of_each_network_at_its_own_best():
+    tried = records(best={"none": RATES[-1], "sinusoidal": RATES[1]})
+    found = Report(experiment(claims=(CLAIM,)), "small", tried, [], "command", name="sweep-small")
+    for named, bound in (({}, 0.03), ({RATE: RATES[-1]}, -0.17)):
+        one = number("below", bound=bound, metric="token_accuracy")
+        for term in one["terms"]:
+            term["where"] |= named
+        content = json.dumps([{"section": 1, "title": "It all", "expectations": [one]}])
+        assert predicted_and_found(content, [found], {}).endswith("| held |\n"), named
 
 
 def test_what_is_not_published_was_not_run_and_a_registered_sweep_is_known_by_its_trials():
