@@ -3,6 +3,7 @@
 python benchmarks/verdicts.py --write docs/statistics.md  # draws trials of a known truth
 """
 
+import re
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
@@ -14,7 +15,6 @@ from numpy.random import Generator
 from scipy.stats import ttest_ind
 
 from pernn.lab.experiments import Rule
-from pernn.lab.reports import fill
 from pernn.lab.reports.statistics import (
     ALPHA,
     Evidence,
@@ -270,7 +270,9 @@ in {100 * corrected:.1f} % with Holm's correction.""",
     if write is None:
         print(text)
     else:
-        page = fill(write.read_text(encoding="utf-8"), {"simulated": text})
+        marked = re.compile(r"(<!-- simulated -->).*(<!-- /simulated -->)", re.DOTALL)
+        old = write.read_text(encoding="utf-8")
+        page = marked.sub(lambda marks: f"{marks[1]}\n\n{text}\n\n{marks[2]}", old)
         write.write_text(page, encoding="utf-8")
 
 

@@ -34,9 +34,9 @@ from pernn.lab.reports.texts import markdown_table
 HEAD = """\
 # Every claim
 
-What the texts say about their results, in our words, with its place: arXiv version of the study
-([2402.00236](https://arxiv.org/abs/2402.00236)), then section, figure or table. "Must hold" is what
-is judged of the records, "contradicted if" what would refute it; what shows neither is
+What the study's texts and our own plans say, in our words, with its place: arXiv version of the
+study ([2402.00236](https://arxiv.org/abs/2402.00236)), then section, figure or table. "Must hold"
+is what is judged of the records, "contradicted if" what would refute it; what shows neither is
 inconclusive, and what lacks trials is not run. Differences are paired by seed. A claim that asks
 for `core.hidden_size` 512 and `training.iterations` 300,000 speaks of the paper's own scale and is
 judged there only; every other one at any scale that has its trials. Primary claims are corrected
@@ -45,7 +45,7 @@ apart from the others once a scale is registered under the rule `2026-12`
 """
 COLUMNS = (
     "claim",
-    "the text says",
+    "it says",
     "place",
     "must hold",
     "contradicted if",

@@ -277,7 +277,7 @@ def write_gallery(pages: Path) -> None:
     """Write the gallery's page into a folder that has `docs` already."""
     folder = pages / "gallery"
     folder.mkdir()
-    parts = ["# Gallery", "## Tasks", "Six tokens each; `?` asks for the next answer."]
+    parts = ["# Gallery", "## Tasks", "At most six tokens; `?` asks for the next answer."]
     for kind in drawn_kinds():
         summary, drawing = draw_task(kind)
         (folder / f"{kind}.svg").write_text(drawing, encoding="utf-8")

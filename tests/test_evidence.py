@@ -270,7 +270,7 @@ def test_of_many_sweeps_those_are_shown_that_judge_claims(ran, tmp_path, monkeyp
         for own, changes in (("", {}), ("_own", {"core.kind": "gru"})):
             about = {"name": name + own, "scale": scale, "overrides": {"seed": [111], **changes}}
             save_sweep(tmp_path, replace(sweep, **about))
-    shown: list[tuple[list[str], list[str]]] = []
+    shown: list[tuple[list[str], dict[str, str]]] = []
     monkeypatch.setattr(
         "pernn.lab.evidence.write_study",
         lambda reports, path, further: shown.append(([one.name for one in reports], further)),
@@ -278,8 +278,12 @@ def test_of_many_sweeps_those_are_shown_that_judge_claims(ran, tmp_path, monkeyp
     make_study(tmp_path, tmp_path / "study.html", pytest.fail)
     monkeypatch.setattr("pernn.lab.evidence.MOST_SHOWN", 3)
     make_study(tmp_path, tmp_path / "study.html", pytest.fail)
+    # Published ones give way to those of one's own.
+    monkeypatch.setattr("pernn.lab.evidence.MOST_SHOWN", 4)
+    make_study(tmp_path, tmp_path / "study.html", pytest.fail, ran / "evidence")
     every = ["first", "first_own", "second", "second_own"]
-    assert shown == [(every, []), (["second"], ["first", "first_own", "second_own"])]
+    of_few = dict.fromkeys(["first", "first_own", "second_own"], "vocabulary_size")
+    assert shown == [(every, {}), (["second"], of_few), (every, {NAME: "vocabulary_size"})]
 
 
 def test_a_sweep_whose_report_cannot_be_made_does_not_stop_the_others(ran, tmp_path, monkeypatch):
@@ -336,6 +340,12 @@ def test_trials_are_rows_and_curves_have_what_differs_between_them(ran):
     frame = pernn.lab.load_curves(ran / "results", NAME)
     runs = load_sweep(ran / "results", NAME).runs
     logs = {run: RunDirectory(ran / "results", run).read_metrics() for run in runs}
+    # The last test is in no log.
+    for run, log in logs.items():
+        tests = RunDirectory(ran / "results", run).read_result()["tables"]["by_update"]
+        assert [line["update"] for line in log if line["kind"] == "test"] == tests["update"][:-1]
+        last = {key: column[-1] for key, column in tests.items()}
+        log.append({"kind": "test", **last})
     lines = [{"run": run, **line} for run, log in logs.items() for line in log]
     expected = pd.DataFrame(lines)
     assert frame[expected.columns].equals(expected)

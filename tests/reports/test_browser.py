@@ -66,7 +66,9 @@ def test_axe_finds_nothing_serious_on_the_study(page):
     for closed in page.locator("details").all():
         closed.evaluate("one => one.open = true")
     page.locator("#sweep-1 svg").first.wait_for()
-    assert serious(page) == []
+    for width in (1280, 375):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert serious(page) == []
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -80,10 +82,14 @@ def test_axe_finds_nothing_serious_on_a_report(browser, theme, tmp_path):
     assert serious(page) == []
     page.set_viewport_size({"width": 375, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= 375
+    assert serious(page) == []
     # A browser shrinks what is wider than the paper, here A4 between margins.
     page.set_viewport_size({"width": 718, "height": 1000})
     page.emulate_media(media="print")
     assert page.evaluate("document.documentElement.scrollWidth") <= 718
+    # On paper nothing is folded.
+    page.evaluate("document.querySelectorAll('details').forEach(one => one.open = false)")
+    assert page.locator("details table").first.is_visible()
     page.close()
 
 
@@ -113,6 +119,11 @@ def test_drawings_show_values_and_hide_lines(page):
     assert key.get_attribute("aria-pressed") == "false"
     assert drawing.locator("g.line0:visible").count() == 0
     assert drawing.locator("g.line1:visible").count() > 0
+    # Closed and opened again, it is as it was left.
+    for _ in range(2):
+        page.locator("#sweep-0 > .chapter > summary").press("Enter")
+    drawing.locator("g.line1:visible").first.wait_for()
+    assert key.get_attribute("aria-pressed") == "false"
     key.click(force=True)
     assert drawing.locator("g.line0:visible").count() > 0
 
@@ -125,6 +136,17 @@ def test_a_chapter_opens_on_demand_by_hand_and_by_its_link(page, address):
     page.goto("about:blank")
     page.goto(f"{address}#sweep-1")
     second.locator("svg").first.wait_for()
+    # A link that was followed before opens it again; one to a hidden line shows the line.
+    second.locator("> summary").press("Enter")
+    page.locator("a[href='#sweep-1']").first.evaluate("one => one.click()")
+    second.locator("svg").first.wait_for()
+    page.fill("#words", "nothing like this")
+    line = page.locator("#scorecard > tbody > tr").first
+    page.evaluate("name => { location.hash = name; }", line.get_attribute("id"))
+    line.wait_for()
+    page.goto("about:blank")
+    page.goto(f"{address}#100%")
+    assert page.locator("#tip").count() == 1
 
 
 def test_narrow_and_dark_and_print(page):

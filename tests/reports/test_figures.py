@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from pernn.errors import ConfigError
 from pernn.lab.experiments import CATALOGUE, FigureLayout, find_experiment
 from pernn.lab.reports import Report, draw, render, to_csv
-from pernn.lab.reports.figures import STRAIGHT, _in_steps
+from pernn.lab.reports.figures import STRAIGHT, _in_steps, inline
 from pernn.lab.reports.forms import looks
 from pernn.lab.reports.panels import Scale, tick_log
 from pernn.lab.reports.texts import Labels, footer, names_of
@@ -69,6 +69,27 @@ def test_the_footer_says_how_it_was_made():
     assert " · K = 2 … 32 · " in footer(
         experiment(figure=layout), trials(vocab_sizes=(2, 4, 8, 16, 32))
     )
+
+
+@pytest.mark.parametrize("length", [1, 30, 90])
+def test_a_legend_stays_in_the_figure_however_long_its_names(length):
+    names = {kind: f"{kind} " + "word " * (length // 5) for kind in ("none", "sinusoidal")}
+    figure = draw(experiment(labels=names), FEW)
+    figure.canvas.draw()
+    (legend,) = figure.legends
+    extent, bounds = legend.get_window_extent(), figure.bbox
+    assert bounds.x0 <= extent.x0 < extent.x1 <= bounds.x1
+    assert extent.y0 > max(axes.get_window_extent().y1 for axes in figure.axes)
+    said = " ".join(text.get_text() for text in legend.get_texts())
+    assert {*names} <= {*said.split()}
+
+
+def test_a_quotation_mark_in_a_name_leaves_no_id_in_a_file():
+    figure = draw(experiment(labels={"sinusoidal": 'the "usual" code'}), FEW)
+    assert "line1|" not in render(figure, "svg").decode()
+    page = inline(figure, "x")
+    assert "line1|" not in page
+    assert "the 'usual' code, " in page
 
 
 INTERVALS = "bands or error bars: 95 % by Student's t over seeds · thin lines or dots: trials"

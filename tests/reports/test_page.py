@@ -134,7 +134,7 @@ def test_parts_of_ones_own_come_first_with_short_names_and_paired_numbers(report
     page = own.page.read_text()
     heads = re.findall(r"<h2>(.*?)</h2>", page)
     assert heads[:2] == ["Your own parts", "Figure"]
-    assert heads[2].startswith("What the paper claims")
+    assert heads[2].startswith("Claims, and what")
     ((name, compared),) = own.own
     assert name == "MinGRU: Position-encoded − Vanilla"
     assert f"<td>{name}</td>" in page

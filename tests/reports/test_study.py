@@ -9,11 +9,21 @@ from urllib.parse import unquote
 
 import pytest
 
-from pernn.lab.experiments import PLANNED, EveryTrial, experiment_names, find_experiment
+from pernn.lab.experiments import (
+    PLANNED,
+    Choice,
+    Claim,
+    Differs,
+    EveryTrial,
+    Place,
+    experiment_names,
+    find_experiment,
+)
 from pernn.lab.reports import Report, draw_curves, write_study
-from pernn.lab.trials import Trial
+from pernn.lab.reports.drawings import _conditions
+from pernn.lab.trials import Trial, settings_of
 from reports.test_page import CLAIMS, HOSTILE, Reader
-from reports.trials import curves, experiment, planned, trials
+from reports.trials import ENCODING, curves, experiment, planned, trials
 
 LONG = "x" * 10_000
 RIGHT_TO_LEFT = "\u202egnp.exe"
@@ -251,3 +261,47 @@ def test_curves_have_no_empty_panels_and_fit_a_screen(monkeypatch):
     assert drawn.contents.keys() == {"learning_curves.svg"}
     for said in ("thin lines or dots: trials", "scale demo", "n = 2 seeds"):
         assert said in drawn.footer
+
+
+def test_of_tuned_sweeps_the_curves_are_those_that_are_judged(monkeypatch):
+    """Of nine values eight are tried by the seed that chooses alone."""
+    choice = Choice("core.hidden_size", "token_accuracy", (111,))
+    claim = Claim(
+        "helps", "It.", Place("v3", "x"), Differs("loss", {}, ENCODING, "core.kind"), choice=choice
+    )
+    records = [
+        {**one, "core.hidden_size": size, "run": f"{size}-{one['run']}"}
+        for size in range(1, 10)
+        for one in trials(("gru",), (4,), (111, 222, 333) if size == 4 else (111,))
+    ]
+    figures: list[Any] = []
+    keep = lambda figure, stem: figures.append(figure) or ""  # noqa: E731
+    monkeypatch.setattr("pernn.lab.reports.drawings.inline", keep)
+    lines = [{"update": u, "kind": "train", "loss": 1.0} for u in (5, 10)]
+    drawn = draw_curves(experiment(claims=(claim,)), curves(records, lambda run: lines), "demo", ())
+    assert drawn.caption == "How the networks learnt (1 of 9 conditions)"
+    (axes,) = figures[0].axes
+    assert axes.get_title(loc="right") == "n = 2"
+    assert drawn.caption in figures[0].get_suptitle()
+
+
+def test_curves_call_networks_by_the_codes_that_the_task_gives():
+    settings = settings_of(
+        curves(
+            [
+                {**one, "task.codes": code, "encoding.kind": "none", "run": f"{code}-{one['run']}"}
+                for code in ("noise", "keys")
+                for one in trials(("gru",), (4,), (111,))[:1]
+            ],
+            lambda run: [],
+        )
+    )
+    assert _conditions(experiment().figure, settings)[1] == "task.codes"
+
+
+def test_a_sweep_that_has_no_chapter_is_no_experiment_that_was_not_run(tmp_path):
+    page = write_study([chapter()], tmp_path / "study.html", {"sorting-small-1": "sorting"})
+    said = page.read_text()
+    assert "pernn report sorting-small-1<" in said
+    assert "pernn run zipf --scale demo" in said
+    assert "pernn run sorting --scale demo" not in said

@@ -35,6 +35,7 @@ def test_a_row_holds_the_values_and_both_intervals():
 def test_a_seed_stands_once_in_a_condition_and_signs_are_escaped():
     with pytest.raises(ConfigError, match=r"two trials at core\.kind = gru, .*seed = 111"):
         summarise(trials(), ("core.kind", "task.vocab_size"), METRICS)
+    assert escape_markdown("__init__ of_a _b ~~c~~") == r"\_\_init\_\_ of_a \_b \~\~c\~\~"
     assert escape_markdown("a|b\n<b>&`*[x](y)") == "a\\|b &lt;b&gt;&amp;\\`\\*\\[x\\](y)"
     assert clean("a\x1b[31m\u202eb\u2028\ud800c–é") == "a [31m b  c–é"
 

@@ -52,18 +52,19 @@ def make_study(
 ) -> int:
     """Write one page of all sweeps, local ones first, and count them.
 
-    Of more than a hundred it shows those that judge the experiments' claims, and names the others.
+    Of more than a hundred it shows local ones and those that judge the experiments' claims, and
+    names the others.
     What is damaged or of an unknown experiment is left out with a complaint.
     """
     with gc_paused():
         published = find_published(folder, None, complain)
         folder = folder if published else None
         found = _readers(root, folder, complain)
-        shown = _judging(root, folder, complain) if len(found) > MOST_SHOWN else {*found}
-        readers = {name: read for name, read in found.items() if name in shown}
+        further = _further(root, folder, complain) if len(found) > MOST_SHOWN else {}
+        readers = {name: read for name, read in found.items() if name not in further}
         reports = _reports(root, readers, published, complain, ())
         watched = watch(drawn(reports, root, folder, jobs), len(reports))
-        write_study([*watched], path, [name for name in found if name not in shown])
+        write_study([*watched], path, further)
     return len(reports)
 
 
@@ -80,16 +81,22 @@ def _plan_published(file: Path) -> Plan:
     return plan_again(describe_publication(file))
 
 
-def _judging(root: Path, folder: Path | None, complain: Callable[[str], None]) -> set[str]:
-    """Return the sweeps that judge the experiments' claims, as `planned_sweeps` chooses them."""
-    sweeps = [*read_sweeps(root, list_sweeps(root), complain).values()]
-    sweeps += map(describe_publication, list_publications(folder))
+def _further(root: Path, folder: Path | None, complain: Callable[[str], None]) -> dict[str, str]:
+    """Return the sweeps that have no chapter, and the experiment of each.
+
+    These judge no experiment's claims, as `planned_sweeps` chooses, and are published, or too many.
+    """
+    local = [*read_sweeps(root, list_sweeps(root), complain).values()]
+    names = {one.name for one in local}
+    published = [*map(describe_publication, list_publications(folder))]
+    sweeps = [*local, *(one for one in published if one.name not in names)]
     plans = read_registrations().values()
     registered = {frozenset(own.runs) for plan in plans for own in plan.sweeps}
     whole = [one for one in sweeps if one.scale in SCALES and not one.is_restricted]
     whole.sort(key=lambda one: (SCALES.index(one.scale), frozenset(one.runs) not in registered))
     first = {one.experiment: one.name for one in reversed(whole)}
-    return {*first.values()}
+    shown = {*first.values(), *(names if len(names) <= MOST_SHOWN else ())}
+    return {one.name: one.experiment for one in sweeps if one.name not in shown}
 
 
 def _reports(

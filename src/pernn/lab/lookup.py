@@ -268,7 +268,8 @@ def load_results(
 def load_curves(results: str | Path = "results", sweep: str | None = None) -> "pd.DataFrame":
     """Return the lines of all trials' `metrics.jsonl`, of unfinished ones too.
 
-    The frame is in memory as a whole: ten million lines of ten metrics are about a gigabyte.
+    Of finished ones also the last test, which is not in that file. The frame is in memory as a
+    whole: ten million lines of ten metrics are about a gigabyte.
 
     Args:
         results: Results directory, or a folder of published trials, whose curves are thinned.
@@ -284,14 +285,20 @@ def load_curves(results: str | Path = "results", sweep: str | None = None) -> "p
     """
     root = Path(results)
     trials = _published_in(root, sweep)
-    if trials is None:  # unfinished ones have no result
-        runs = [(run, RunDirectory(root, run).read_spec() or {}) for run in _runs_of(root, sweep)]
-        trials = [Trial(run, spec, {}, {}, {}, root=root) for run, spec in runs]
+    if trials is None:
+        runs = _runs_of(root, sweep)
+        done = {one.run: one for one in gather(root, runs, on_warning=warnings.warn)}
+        trials = [done.get(run) or _begun(root, run) for run in runs]
     settings = settings_of(trials)
     settings = settings.where(settings.notna())
     varying = [key for key in settings if settings[key].map(str).nunique() > 1]
     frame = frame_of((one.run, line) for one in trials for line in one.lines())
     return beside(frame, settings[varying].infer_objects())
+
+
+def _begun(root: Path, run: str) -> Trial:
+    """Return a trial without a result."""
+    return Trial(run, RunDirectory(root, run).read_spec() or {}, {}, {}, {}, root=root)
 
 
 def _runs_of(root: Path, sweep: str | None) -> Sequence[str]:

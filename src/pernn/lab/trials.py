@@ -126,18 +126,25 @@ class Trial:
         return bool(self.curves or tests)
 
     def lines(self, *, thinned: bool = False) -> Iterator[dict[str, Any]]:
-        """Yield the log, or the thinned curve and the tests.
+        """Yield the log and the last test, or the thinned curve and the tests.
 
         Of a published trial there are only these; a damaged log gives nothing.
         """
+        tests, logged = self.result.get("tables", {}).get("by_update", {}), -1
+        curves = self.curves
         if self.root is not None and not thinned:
-            if not self.is_damaged:
-                yield from RunDirectory(self.root, self.run).metrics()
-            return
-        tests = self.result.get("tables", {}).get("by_update", {})
-        for kind, columns in (("train", self.curves), ("test", tests)):
+            if self.is_damaged:
+                return
+            curves = {}
+            for line in RunDirectory(self.root, self.run).metrics():
+                logged = line["update"] if line.get("kind") == LINES[1] else logged
+                yield line
+        for kind, columns in zip(LINES, (curves, tests), strict=True):
             for row in zip(*columns.values(), strict=True):
-                yield {"kind": kind, **dict(zip(columns, row, strict=True))}
+                line = {"kind": kind, **dict(zip(columns, row, strict=True))}
+                # The log has all tests but the one after the last update.
+                if line["update"] > logged:
+                    yield line
 
 
 def read_trial(root: Path, run: str, on_warning: OnWarning | None = None) -> Trial | None:

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from pernn.lab.config import grouped
-from pernn.lab.experiments import Experiment, FigureLayout, names_of
+from pernn.lab.experiments import Columns, Experiment, FigureLayout, names_of
 from pernn.lab.trials import Trial, is_missing, lines_of, records_of, settings_of
 
 from .figures import LINK, Format, draw, inline, render
@@ -99,7 +99,7 @@ def draw_curves(
     """
     settings = settings_of(trials)
     panels, lines = _conditions(experiment.figure, settings)
-    settings, note = _kept(settings, panels, Labels(experiment.labels))
+    settings, note = _kept(settings, panels, experiment)
     # Only of these, as there can be tens of thousands.
     kept = lines_of([one for one in trials if one.run in settings.index], NUM_POINTS)
     kept = kept.reindex(columns=[*NAMED, "kind", "loss", *TESTS])
@@ -109,17 +109,17 @@ def draw_curves(
     kept["train_loss"], kept["test_loss"] = kept["loss"].mask(is_test), kept["loss"].where(is_test)
     kept[tests] = kept[tests].where(is_test)
     # What the figure and its footer name, as there can be 100,000 records.
-    said = {"seed", "preset", lines, *panels, *(name for name, _ in SETTINGS)}
+    said = {"seed", "preset", *names_of(lines), *panels, *(name for name, _ in SETTINGS)}
     settings = settings.loc[:, settings.columns.isin(said)].rename_axis("run").reset_index()
     measured = kept[[*NAMED, "train_loss", "test_loss", *tests]]
     records = records_of(measured.merge(settings, on="run"))
     metrics = ("train_loss", "test_loss", *tests)
     layout = FigureLayout("update", panels, lines, metrics, form="bands")
-    asked = replace(experiment, question=CAPTION, figure=layout)
-    return Drawing.of(STEM, asked, records, scale, formats, CAPTION + note)
+    asked = replace(experiment, question=CAPTION + note, figure=layout)
+    return Drawing.of(STEM, asked, records, scale, formats)
 
 
-def _conditions(layout: FigureLayout, settings: pd.DataFrame) -> tuple[tuple[str, ...], str]:
+def _conditions(layout: FigureLayout, settings: pd.DataFrame) -> tuple[tuple[str, ...], Columns]:
     """Return what tells panels apart and what lines: all settings in which trials differ."""
     keys = [key for key in settings if key != "seed"]
     varied = [key for key in keys if settings[key].map(str).nunique() > 1]
@@ -135,20 +135,26 @@ def _conditions(layout: FigureLayout, settings: pd.DataFrame) -> tuple[tuple[str
     varied = (varied if alike else few) or ["core.kind"]
     named = [name for name in figures if name in varied]
     order = list(dict.fromkeys([*named, *varied]))
-    lines = "encoding.kind" if "encoding.kind" in order else order[0]
-    return tuple(name for name in order if name != lines) or ("core.kind",), lines
+    # Codes that the task gives stand for an encoding.
+    lines = [name for name in ("encoding.kind", "task.codes") if name in order] or order[:1]
+    others = tuple(name for name in order if name not in lines)
+    return others or ("core.kind",), tuple(lines) if lines[1:] else lines[0]
 
 
 def _kept(
-    settings: pd.DataFrame, panels: tuple[str, ...], label: Labels
+    settings: pd.DataFrame, panels: tuple[str, ...], experiment: Experiment
 ) -> tuple[pd.DataFrame, str]:
     """Return the trials of a few of the panels, and a note if some were left out."""
+    label = Labels(experiment.labels)
     found = settings.reindex(columns=[*panels]).itertuples(index=False)
     shown = [tuple(None if is_missing(x) else x for x in row) for row in found]
     values = label.order(shown)
     if len(values) <= NUM_PANELS:
         return settings, ""
-    blocks = grouped((value[0], value) for value in values)
+    # Those with seeds that are judged before those of seeds that choose alone.
+    seeds = zip(shown, settings["seed"], strict=True)
+    judged = {value for value, seed in seeds if seed not in experiment.choosing}
+    blocks = grouped((value[0], value) for value in label.order(judged or shown))
     each = max(1, NUM_PANELS // len(blocks))
     extremes = [value for some in blocks.values() for value in _spread(some, each)]
     chosen = set(_spread(extremes, NUM_PANELS))

@@ -1,7 +1,6 @@
 """An experiment's figure drawn from records, always the same bytes."""
 
 import io
-import math
 import re
 import textwrap
 from collections.abc import Mapping, Sequence, Set
@@ -10,6 +9,7 @@ from itertools import pairwise
 from typing import Any, Literal
 
 import matplotlib.style
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
@@ -364,7 +364,8 @@ def _frame(
             entries.setdefault(name, handle)
     width, height = figure.get_size_inches() * 72
     title = textwrap.wrap(shorten(experiment.question, LONGEST), int(width / 6.2))
-    num_rows = math.ceil(sum(5.0 * len(name) + 48 for name in entries) / width)
+    names = [textwrap.fill(name, int(width / 5.0) - 12) for name in entries]
+    num_columns, num_rows = _legend_size(names, width)
     # The layout keeps room for the title only, so empty lines of it are the legend's.
     figure.suptitle(
         "\n".join([*title, "", *[""] * num_rows]), fontsize=11, linespacing=1.2, gid=FRAME
@@ -372,10 +373,10 @@ def _frame(
     if entries:
         legend = figure.legend(
             list(entries.values()),
-            list(entries),
+            names,
             loc="upper center",
             bbox_to_anchor=(0.5, 1 - (4 + 15.5 * len(title)) / height),
-            ncols=max(1, math.ceil(len(entries) / num_rows)),
+            ncols=num_columns,
         )
         places = [_place_of(handle) for handle in entries.values()]
         for place, *parts in zip(places, legend.legend_handles, legend.get_texts(), strict=True):
@@ -396,6 +397,17 @@ def _frame(
     figure.draw_without_rendering()
     # Not "none": that leaves a placeholder, for which every file is drawn twice.
     figure.set_layout_engine(None)
+
+
+def _legend_size(names: Sequence[str], width: float) -> tuple[int, int]:
+    """Return the most columns of a legend that fit, and its lines of text."""
+    for num_columns in range(len(names), 0, -1):
+        # As matplotlib fills them, one after the other.
+        columns = [list(some) for some in np.array_split(np.array(names, object), num_columns)]
+        lines = [[line for name in some for line in name.split("\n")] for some in columns]
+        if num_columns == 1 or sum(5.0 * max(map(len, some)) + 48 for some in lines) <= width:
+            return num_columns, max(map(len, lines))
+    return 1, 0
 
 
 def _place_of(handle: Any) -> str:

@@ -202,7 +202,8 @@ def tag(line: Series, said: Sequence[str] = ()) -> str:
     `inline` turns it into what the page shows under the pointer, `render` leaves it out.
     """
     name = f"{line.label}, " if line.label else ""
-    marks = [(name + one).replace("|", "/") for one in said]
+    # In these signs matplotlib would write the id in another way.
+    marks = [(name + one).replace("|", "/").replace('"', "'") for one in said]
     return "|".join([f"line{line.place}", *marks])
 
 

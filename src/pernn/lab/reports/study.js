@@ -35,7 +35,7 @@
     const packed = chapter.querySelector(":scope > script");
     if (packed && !texts.has(chapter)) return;
     if (packed) packed.outerHTML = texts.get(chapter);
-    for (const key of all("[class^=key]", chapter)) {
+    for (const key of all("[class^=key]:not(.key)", chapter)) {
       key.setAttribute("role", "button");
       key.setAttribute("aria-pressed", "true");
       key.setAttribute("aria-label", key.textContent.trim() || "Show or hide this line");
@@ -67,12 +67,18 @@
     if (key && (event.key === "Enter" || event.key === " ")) { event.preventDefault(); toggle(key); }
   });
   const visit = () => {
-    const place = at(decodeURIComponent(location.hash.slice(1)));
-    const chapter = place?.querySelector(":scope > .chapter");
+    let name = location.hash.slice(1);
+    try { name = decodeURIComponent(name); } catch { /* names no place */ }
+    const place = at(name), chapter = place?.querySelector(":scope > .chapter");
     if (chapter) chapter.open = true;
+    place?.classList.remove("hidden");
     place?.scrollIntoView();
   };
   addEventListener("hashchange", visit);
+  // A link that is followed again changes no hash.
+  addEventListener("click", (event) => {
+    if (event.target.closest(`a[href="${CSS.escape(location.hash)}"]`)) visit();
+  });
   if (location.hash) visit();
 
   const tip = Object.assign(document.createElement("div"), { id: "tip", hidden: true });

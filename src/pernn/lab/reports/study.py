@@ -16,8 +16,7 @@ from pernn.lab.store import write_atomically
 from pernn.lab.trials import describe_time, describe_versions
 
 from .claims import Verdict, judge_experiment
-from .drawings import STEM as CURVES
-from .report import LONG, MARKS, Report
+from .report import MARKS, Report
 from .statistics import ROUNDING, Outcome
 from .texts import fill_template, resource, shorten
 
@@ -117,17 +116,21 @@ def _numbers(verdict: Verdict) -> tuple[float, ...]:
     return tuple(float(f"{value:.9g}") for value in values)
 
 
-def write_study(reports: Sequence[Report], path: Path, further: Sequence[str] = ()) -> Path:
+def write_study(
+    reports: Sequence[Report], path: Path, further: Mapping[str, str] | None = None
+) -> Path:
     """Write the page of all sweeps.
 
     Equal trials give equal bytes. Experiments without a report are listed with claims that were not
-    run; `further` names sweeps that are not on the page.
+    run; `further` has the experiment of each sweep that is not on the page.
     """
+    further = further or {}
     # One's own parts and experiments first, then ours, the headline before the others.
     names = sorted(experiment_names(), key=_place)
     reports = sorted(reports, key=lambda one: (not one.own, _place(one.experiment.name)))
     parts = {id(one): _part(one, f"sweep-{place}") for place, one in enumerate(reports)}
-    missing = [name for name in names if name not in {one.experiment.name for one in reports}]
+    there = {*further.values(), *(one.experiment.name for one in reports)}
+    missing = [name for name in names if name not in there]
     claims = count_claims(reports, names)
     planned = [id(one) for one in planned_sweeps(reports).values()]
     lines = [
@@ -147,7 +150,6 @@ def write_study(reports: Sequence[Report], path: Path, further: Sequence[str] = 
     page = fill_template(
         "study.html.jinja",
         {"short": lambda text: shorten(str(text), LONGEST), "packed": pack},
-        long=LONG,
         lines=lines,
         parts=list(parts.values()),
         missing=missing,
@@ -179,11 +181,10 @@ def _place(name: str) -> tuple[bool, int, str]:
 def _part(report: Report, anchor: str) -> dict[str, Any]:
     """Return all that the template asks about a sweep beside its report."""
     # Figures are our own, and matplotlib escapes the texts in them.
-    drawn = {
-        one.stem: (one.sentence, Markup(one.inline(f"{anchor}-")))  # noqa: S704
+    figure, *further = (
+        (one, Markup(one.inline(f"{anchor}-")))  # noqa: S704
         for one in (report.figure, *report.further)
-    }
-    figure, curves = drawn.pop(report.figure.stem)[1], drawn.pop(CURVES, ("", ""))[1]
+    )
     columns, metrics = report.listed()
 
     def name(record: Mapping[str, Any]) -> str:
@@ -196,9 +197,8 @@ def _part(report: Report, anchor: str) -> dict[str, Any]:
     return {
         "id": anchor,
         "sum": report,
-        "figure": figure,
-        "further": list(drawn.values()),
-        "curves": curves,
+        "figure": figure[1],
+        "further": further,
         "name": name,
         "metrics": metrics,
         "origin": describe_versions(report.trials),

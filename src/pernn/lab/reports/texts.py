@@ -37,7 +37,8 @@ def shorten(text: str, length: int) -> str:
 def escape_markdown(text: str) -> str:
     """Make text safe in a Markdown cell: no line break, no markup."""
     text = clean(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return "".join(f"\\{sign}" if sign in "\\`*[]|" else sign for sign in text)
+    text = "".join(f"\\{sign}" if sign in "\\`*[]|~" else sign for sign in text)
+    return re.sub(r"(?<![^\W_])_|_(?![^\W_])", r"\_", text)  # within a word it is no markup
 
 
 def markdown_table(
@@ -221,4 +222,5 @@ def _signs(layout: FigureLayout) -> list[str]:
     bars, trials = "error bars", "small dots: trials, beside their mean"
     if layout.form == "bands":
         bars, trials = "bands or error bars", "thin lines or dots: trials"
-    return [f"{bars}: 95 % by Student's t over seeds", trials]
+    begun = ["an axis may leave out the beginning"] if layout.x == "update" else []
+    return [f"{bars}: 95 % by Student's t over seeds", trials, *begun]
