@@ -222,5 +222,4 @@ def _signs(layout: FigureLayout) -> list[str]:
     bars, trials = "error bars", "small dots: trials, beside their mean"
     if layout.form == "bands":
         bars, trials = "bands or error bars", "thin lines or dots: trials"
-    begun = ["an axis may leave out the beginning"] if layout.x == "update" else []
-    return [f"{bars}: 95 % by Student's t over seeds", trials, *begun]
+    return [f"{bars}: 95 % by Student's t over seeds", trials]
