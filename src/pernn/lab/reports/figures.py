@@ -1,6 +1,7 @@
 """An experiment's figure drawn from records, always the same bytes."""
 
 import io
+import math
 import re
 import textwrap
 from collections.abc import Mapping, Sequence, Set
@@ -400,8 +401,9 @@ def _frame(
 
 
 def _legend_size(names: Sequence[str], width: float) -> tuple[int, int]:
-    """Return the most columns of a legend that fit, and its lines of text."""
-    for num_columns in range(len(names), 0, -1):
+    """Return the columns of a legend that fit, in few rows, and its lines of text."""
+    for num_rows in range(1, len(names) + 1):
+        num_columns = math.ceil(len(names) / num_rows)
         # As matplotlib fills them, one after the other.
         columns = [list(some) for some in np.array_split(np.array(names, object), num_columns)]
         lines = [[line for name in some for line in name.split("\n")] for some in columns]
