@@ -44,7 +44,7 @@ def lines_naming(name, text):
         (["report", NAME], (0, 1, 2, 3, 4), ""),
         (["report", "--all", "--out", "study.html"], (0, 1, 2, 3, 4), ""),
         (["export", NAME, "-o", "trials.csv"], (2, 3, 4), "7 of 8 trials"),
-        (["export", NAME, "--curves", "-o", "curves.csv"], (2, 3, 4), "5 rows of 7 of 8 trials"),
+        (["export", NAME, "--curves", "-o", "curves.csv"], (2, 3, 4), "10 rows of 7 of 8 trials"),
         (["publish", NAME, "--to", "published"], (0, 1, 2, 3, 4), f"{NUM_WHOLE} published"),
     ],
 )

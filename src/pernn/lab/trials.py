@@ -126,7 +126,7 @@ class Trial:
         return bool(self.curves or tests)
 
     def lines(self, *, thinned: bool = False) -> Iterator[dict[str, Any]]:
-        """Yield the log and the last test, or the thinned curve and the tests.
+        """Yield the log and last test, or thinned curve and tests.
 
         Of a published trial there are only these; a damaged log gives nothing.
         """

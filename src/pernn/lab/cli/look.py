@@ -177,14 +177,13 @@ def status(
 ) -> None:
     """Show the progress of all sweeps, or of the trials of one.
 
-    The sweep `train` has the trials of `pernn train`.
+    The sweep `train` has the trials of `pernn train`. `watch pernn status` repeats it.
 
     Args:
         sweep: A sweep's name, to list its trials; the default is all sweeps.
 
-    Examples:
+    Example:
         pernn status vocabulary_size-demo
-        watch -n 10 pernn status
     """
     folder = None if ignore_published else evidence_folder()
     published = list_published(folder, warn)
