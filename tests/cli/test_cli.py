@@ -317,3 +317,8 @@ def test_what_is_no_longer_needed_is_deleted_when_told(finished, tmp_path):
     assert dry["num_checkpoints"] == 5
     assert len(list(finished.glob("runs/*/checkpoints/update-*"))) == 5
     assert pernn("report", name, "-r", finished).returncode == 0
+
+
+def test_without_words_it_helps():
+    helped, asked = (succeed(*words, columns=80).stdout for words in ((), ("--help",)))
+    assert helped == asked

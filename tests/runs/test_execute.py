@@ -127,7 +127,7 @@ def test_a_diverged_trial_is_a_result(tmp_path, monkeypatch):
     assert (record["diverged"], record["token_accuracy"]) == (3, 0.0)
     status = read_status(tmp_path, RUN)
     assert (status.state, status.reason[:10]) == ("finished", "diverged: ")
-    assert execute(SPEC, tmp_path, device="cpu").is_new is False
+    assert execute(SPEC, str(tmp_path), device="cpu").is_new is False
     # Wherever it is stopped meanwhile, the same is found at the same update.
     execute(SPEC, tmp_path / "other", device="cpu", on_update=lambda n: n != 2)
     with pytest.warns(UserWarning, match="diverged after update 3"):

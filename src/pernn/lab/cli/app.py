@@ -25,7 +25,6 @@ UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 app = typer.Typer(
     name="pernn",
     epilog="Exit statuses: " + "; ".join(f"{n} {text}" for n, text in EXIT_STATUSES.items()) + ".",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     # Its tables cut what is long, and wrap docstrings a second time.
     rich_markup_mode=None,
@@ -137,8 +136,9 @@ def run() -> int:
     # A part of one's own may be a file here; what is installed comes first.
     sys.path.append("")
     try:
+        words = sys.argv[1:] or ["--help"]
         register(sys.argv[1:])
-        status: int = app(standalone_mode=False) or 0
+        status: int = app(words, standalone_mode=False) or 0
         sys.stdout.flush()
     except (typer.Abort, KeyboardInterrupt):
         status = INTERRUPTED

@@ -70,7 +70,7 @@ class Outcome:
 
 def execute(
     spec: RunSpec,
-    root: Path,
+    root: str | Path,
     *,
     device: str = "auto",
     threads: int = 1,
@@ -100,6 +100,7 @@ def execute(
         MachineError: If the device is missing, or the trial cannot fit into the memory.
         StoreError: If the directory cannot be read or written.
     """
+    root = Path(root)
     directory = RunDirectory(root, spec.fingerprint())
     result = directory.read_result()
     if result is not None:

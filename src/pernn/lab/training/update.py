@@ -286,7 +286,7 @@ def advance(
             update(batch)
         except RuntimeError as error:
             # An error in a recording stands before that which it comes from.
-            if not re.search("out of memory|allocate memory", f"{error} {error.__context__}"):
+            if not re.search("out of memory|(allocate|no) memory", f"{error} {error.__context__}"):
                 raise
             raise MachineError(
                 f"out of memory on {device}: set training.micro_batch below "
