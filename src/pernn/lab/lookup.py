@@ -286,9 +286,7 @@ def load_curves(results: str | Path = "results", sweep: str | None = None) -> "p
     root = Path(results)
     trials = _published_in(root, sweep)
     if trials is None:
-        runs = _runs_of(root, sweep)
-        done = {one.run: one for one in gather(root, runs, on_warning=warnings.warn)}
-        trials = [done.get(run) or _begun(root, run) for run in runs]
+        trials = [_begun(root, run) for run in _runs_of(root, sweep)]
     settings = settings_of(trials)
     settings = settings.where(settings.notna())
     varying = [key for key in settings if settings[key].map(str).nunique() > 1]
@@ -297,8 +295,11 @@ def load_curves(results: str | Path = "results", sweep: str | None = None) -> "p
 
 
 def _begun(root: Path, run: str) -> Trial:
-    """Return a trial without a result."""
-    return Trial(run, RunDirectory(root, run).read_spec() or {}, {}, {}, {}, root=root)
+    """Return a trial, finished or not, whose log is not read."""
+    directory, result = RunDirectory(root, run), None
+    with naming_damage(warnings.warn):
+        result = directory.read_result()
+    return Trial(run, directory.read_spec() or {}, result or {}, {}, {}, root=root)
 
 
 def _runs_of(root: Path, sweep: str | None) -> Sequence[str]:

@@ -137,7 +137,7 @@ def run() -> int:
     sys.path.append("")
     try:
         words = sys.argv[1:] or ["--help"]
-        register(sys.argv[1:])
+        register(words)
         status: int = app(words, standalone_mode=False) or 0
         sys.stdout.flush()
     except (typer.Abort, KeyboardInterrupt):

@@ -198,7 +198,8 @@ def status(
         labels, rows = label_trials(results, sweep), []
         for one in found[sweep]:
             done = f"{one.update:,}" if one.update else ""
-            done = str(read_progress(results, one)) if one.state == "running" else done
+            if one.state == "running":
+                done = str(read_progress(results, one))
             rows.append([labels.get(one.run, one.run), one.state, one.run, one.reason, done])
         print_rows(*without_blanks(["Trial", "State", "Run", "Reason", "Updates"], rows))
     else:

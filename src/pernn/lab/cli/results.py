@@ -70,7 +70,8 @@ def report(
 
     Args:
         claims: Only print the verdicts on the paper's claims; write nothing.
-        every: One page of all sweeps, with every claim of the study.
+        every: One page of all sweeps, with every claim of the study; of more than a hundred those
+            that judge claims, and your own.
         output: With --all: the file; the default is RESULTS/study.html.
         jobs: With --all: processes that draw; the default is one per CPU core.
 
@@ -190,12 +191,12 @@ def export(
     Published trials of the sweep count as finished; their learning curves are thinned.
 
     With --table, one record per row of a table, for example by length or by position. With
-    --curves, one record per logged line of training (kind train) and evaluation (kind test).
+    --curves, one record per logged line of training (kind train) and per test (kind test).
 
     Args:
         output: File: .csv, .json or .parquet decides the form.
         table: Write the rows of this table of each trial instead.
-        curves: Write the learning curves instead: all lines of metrics.
+        curves: Write the learning curves instead: all lines of metrics, and the last test.
 
     Examples:
         pernn export vocabulary_size -o records.parquet
