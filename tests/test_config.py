@@ -4,7 +4,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from importlib import import_module
-from typing import Annotated
+from typing import Annotated, Literal
 from unittest.mock import Mock
 
 import pytest
@@ -113,6 +113,22 @@ def test_a_part_may_be_named_given_as_a_table_or_as_a_config_which_is_frozen():
         Whole(core=SinusoidalConfig())
     with pytest.raises(ValueError, match="frozen"):
         Whole().seed = 2
+
+
+class Mine(GRUConfig):
+    """Named by its place."""
+
+
+@pytest.mark.parametrize("kind", ["gru", "mine", "__main__:Mine", None])
+def test_a_config_is_taken_if_files_could_name_its_class_again(kind):
+    if kind is None:
+        assert Whole.load(Whole(core=Mine()).dump()) == Whole(core=Mine())
+        return
+    # As `kind: Literal[…]` or a script would have it.
+    namespace = {"__annotations__": {"kind": Literal[kind]}, "kind": kind, "__module__": __name__}
+    given = type(GRUConfig)("Mine", (GRUConfig,), namespace)()
+    with pytest.raises(ConfigError, match=f"find Mine again by its kind '{kind}'"):
+        Whole(core=given)
 
 
 def test_a_new_kind_keeps_what_it_shares_whatever_the_order():

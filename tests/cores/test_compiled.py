@@ -158,3 +158,23 @@ def test_what_does_not_fit_goes_the_plain_way(kind, monkeypatch):
         """May compute something else."""
 
     run(Mine(5, 16))
+
+
+def test_a_closed_output_gate_keeps_gradients_finite():
+    core, inputs = make("lstm", 16), random(4, 3, 5, seed=3).requires_grad_()
+    with torch.no_grad():
+        core.bias_ih_l0[48:] = -300.0
+    outputs, (_, cell) = core(inputs)
+    (found,) = torch.autograd.grad(cell.sum() + outputs.sum(), inputs)
+    with without_kernels():
+        outputs, (_, cell) = core(inputs)
+        (expected,) = torch.autograd.grad(cell.sum() + outputs.sum(), inputs)
+    torch.testing.assert_close(found, expected)
+
+
+def test_gradients_that_are_given_are_not_changed():
+    inputs = random(4, 3, 5, seed=3).requires_grad_()
+    outputs, (hidden, cell) = make("lstm", 16)(inputs)
+    given = [torch.ones_like(one) for one in (outputs, hidden, cell)]
+    torch.autograd.grad((outputs, hidden, cell), inputs, given)
+    assert all((one == 1).all() for one in given)

@@ -87,12 +87,13 @@ def test_importing_the_modules_compiles_nothing(tmp_path):
     assert not [*tmp_path.iterdir()]
 
 
-def test_ids_beyond_the_table_are_refused():
+@pytest.mark.parametrize("token", [4, 5, -1])
+def test_ids_beyond_the_table_are_refused(token):
     kernels = find_kernels()
     if kernels is None:
         pytest.skip(describe_kernels())
-    tokens, weight = torch.tensor([[0], [5]]), torch.zeros(1, 16, 16)
-    with pytest.raises(IndexError, match="token id 5 is none of 0 … 3"):
+    tokens, weight = torch.tensor([[0], [token]]), torch.zeros(1, 16, 16)
+    with pytest.raises(IndexError, match=f"token id {token} is none of 0 … 3"):
         kernels.operators.scan_forward(
             "elman", 16, 1, 2, 2, 0, torch.zeros(4, 16), None, tokens, weight, None, None, None
         )
@@ -101,6 +102,10 @@ def test_ids_beyond_the_table_are_refused():
             torch.zeros(1, 4), None, torch.tensor([4]), 1.0, True, torch.zeros(1),
             torch.zeros(1, dtype=torch.bool),
         )  # fmt: skip
+    none = torch.empty(0)
+    kernels.operators.cross_entropy(
+        torch.empty(0, 0), None, none.long(), 1.0, True, none, none.bool()
+    )
 
 
 def test_one_line_says_what_computes():

@@ -8,10 +8,16 @@ import sys
 import pytest
 import torch
 
-from agreement import each_way
+from agreement import each_way, threads
 from pernn.cores import Elman
 from pernn.errors import MachineError
-from pernn.kernels import rounded, rounds_products
+from pernn.kernels import (
+    describe_kernels,
+    find_kernels,
+    flush_denormals,
+    rounded,
+    rounds_products,
+)
 from pernn.lab.cores import CORES
 from pernn.lab.runs import build
 from pernn.lab.training import (
@@ -48,6 +54,25 @@ def test_settings_are_left_as_they_were() -> None:
     with computing("fp32", CPU):
         assert torch.backends.mkldnn.matmul.fp32_precision == "ieee"
     assert settings() == before
+
+
+@pytest.mark.skipif(find_kernels() is None, reason=describe_kernels())
+@pytest.mark.parametrize("before", [False, True])
+def test_every_thread_takes_tiny_numbers_for_zero_and_goes_back(before: bool) -> None:
+    tiny = torch.full((100_000,), 1e-40)
+
+    def is_zero():
+        return (tiny * 1).view(torch.int32) == 0
+
+    try:
+        with threads(2):
+            assert not is_zero().any()  # and each thread was made without flushing
+            flush_denormals(flush=before)
+            with computing("fp32", CPU):
+                assert is_zero().all()
+            assert (is_zero() == before).all()
+    finally:
+        flush_denormals(flush=False)
 
 
 def test_settings_by_the_newer_names_are_left_as_they_were() -> None:

@@ -85,16 +85,55 @@ def test_gradients_and_sums_are_those_of_float64(kind, hidden, vocab, encoding, 
     with threads(num_threads), Spy() as spy:
         update(shown)
     assert spy.count == 1
-    np.testing.assert_allclose(state.sums.numpy(), sums, rtol=1e-5)
     # A single unit may saturate, where 1 - h² is off by up to 2⁻²² of what comes back at each step,
     # and which one does differs between processors: it is exact to that share of all gradients.
     floor = (inputs + queries) * 2**-22 * sums[1] if hidden == 1 else 1e-11
+    compare(state, sums, grads, PRESETS[preset].betas[0], floor)
+
+
+def compare(state, sums, grads, beta=0.9, floor=1e-11):
+    """Compare what one update left behind with sums and gradients in float64."""
+    np.testing.assert_allclose(state.sums.numpy(), sums, rtol=1e-5)
     for name, parameter in state.model.named_parameters():
-        first = state.optimizer.state[parameter]["exp_avg"].double()
-        grad = first / (1 - PRESETS[preset].betas[0])
+        grad = state.optimizer.state[parameter]["exp_avg"].double() / (1 - beta)
         error = (grad - grads[name]).abs().max()
         allowed = max(floor, TOLERANCE * grads[name].abs().max())
         assert error < allowed, (name, float(error), float(allowed))
+
+
+@needs_whole
+@pytest.mark.parametrize(
+    ("kind", "hidden", "vocab", "batch", "inputs", "queries"),
+    [("gru", 48, 3_000, 70, 6, 12), ("lstm", 65, 5_000, 40, 8, 16), ("elman", 17, 20_000, 30, 3, 7)],
+)
+def test_logits_in_several_pieces(kind, hidden, vocab, batch, inputs, queries):
+    """Deep products are also turned, and the memory grows after a smaller batch."""
+    shown, spaces = draw(vocab, batch, inputs, queries, queries), []
+    state, update = begin(kind, hidden, vocab, "sinusoidal")
+    sums, grads = exact(state.model, shown, 1.0)
+    update(shown)
+    compare(state, sums, grads)
+    for is_kept in (True, False):
+        state, update = begin(kind, hidden, vocab, "sinusoidal")
+        update(draw(vocab, 2, 2, 2, 2))
+        update._space = update._space if is_kept else torch.empty(0)
+        update(shown)
+        spaces.append(state.dump())
+    assert all(np.array_equal(spaces[0][name], spaces[1][name]) for name in spaces[0])
+
+
+@needs_whole
+def test_what_is_no_number_spreads_as_by_autograd():
+    """To rows that were not shown, too: the norm of all gradients is none."""
+    found = []
+    for enabled in (True, False):
+        state, update = begin("gru", 8, 7, "sinusoidal")
+        with torch.no_grad(), whole_updates(enabled=enabled):
+            state.model.output_layer.bias[3] = math.nan
+            with torch.enable_grad():
+                update(draw(4, 3, 2, 2, 2))
+        found.append({name: np.isnan(value) for name, value in state.weights().items()})
+    assert all(found[0][name].all() and found[1][name].all() for name in found[0])
 
 
 @needs_whole
@@ -139,6 +178,11 @@ def test_weights_take_the_step_of_adam(preset):
             assert (found["exp_avg"] - first).abs().max() < 1e-5 * size
             assert (found["exp_avg_sq"] - second).abs().max() < 1e-5 * size**2
             assert found["step"].item() == number
+            if number == 1:
+                grad = found["exp_avg"].double() / (1 - one)
+                torch.testing.assert_close(
+                    found["exp_avg_sq"].double(), (1 - two) * grad**2, rtol=1e-6, atol=1e-37
+                )
             # From the moments as they were rounded: where both are tiny, the step is their ratio's.
             root = (found["exp_avg_sq"].double() / (1 - two**number)).sqrt()
             expected = value - rate * found["exp_avg"].double() / (1 - one**number) / (root + eps)

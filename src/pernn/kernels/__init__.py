@@ -1,7 +1,8 @@
 """C++ kernels, compiled on first use where there is a compiler.
 
 `PERNN_KERNELS` is `auto` (the default) or `off`.
-`PERNN_KERNELS_TARGET` is the processor to compile for, as `-march` takes it; by default this one.
+`PERNN_KERNELS_TARGET` is the processor to compile for, as `-march` takes it; by default
+instructions that PyTorch itself uses here.
 """
 
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
         describe_arithmetic as describe_arithmetic,
         describe_kernels as describe_kernels,
         find_kernels as find_kernels,
+        flush_denormals as flush_denormals,
         has_whole_updates as has_whole_updates,
         set_variables as set_variables,
         whole_updates as whole_updates,

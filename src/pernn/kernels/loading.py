@@ -155,6 +155,22 @@ def without_kernels() -> Iterator[None]:
         _hiding.pop()
 
 
+def flush_denormals(*, flush: bool) -> bool:
+    """Switch whether numbers below 2⁻¹²⁶ count as zero, and return whether they did.
+
+    Every thread of PyTorch's loops has a setting of its own, which only kernels reach. Without them
+    it holds for this thread, and for those that it makes from now on.
+    """
+    before = not torch.tensor(1e-40).item()
+    with _lock:
+        kernels, _ = _decide()
+    if kernels is None:
+        torch.set_flush_denormal(flush)
+    else:
+        kernels.operators.flush_denormals(flush)
+    return before
+
+
 @contextmanager
 def whole_updates(*, enabled: bool) -> Iterator[None]:
     """Switch whole updates of usual networks in this thread, else through autograd.

@@ -229,14 +229,32 @@ class Registry(Generic[C]):
         return _named(found, kind)
 
     def validate(self, value: Any) -> C:
-        """Return the config of a kind, a table or a config."""
+        """Return the config of a kind, a table or a config.
+
+        Raises:
+            ConfigError: If there is none, or files could not name its class again.
+        """
         if isinstance(value, self.base):
+            self._check_place(value)
             return value
         if isinstance(value, str):
             value = {"kind": value}
         if not isinstance(value, Mapping) or not isinstance(value.get("kind"), str):
             raise ConfigError(f"expected a kind: one of {', '.join(self.names())}")
         return self.find(value["kind"]).load(value)
+
+    def _check_place(self, value: Any) -> None:
+        """Refuse a config whose run nobody could read: its kind leads elsewhere, or nowhere."""
+        given: type = type(value)
+        found: type = object
+        with suppress(ConfigError):
+            # Another process has another `__main__`.
+            found = object if value.kind.startswith("__main__:") else self.find(value.kind)
+        if (found.__module__, found.__qualname__) != (given.__module__, given.__qualname__):
+            raise ConfigError(
+                f"{self.group}: nobody could find {given.__qualname__} again by its kind "
+                f"{value.kind!r}: put the class in a file of its own, without a line for `kind`"
+            )
 
 
 class Part(Config):

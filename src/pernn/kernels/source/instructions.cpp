@@ -2,6 +2,8 @@
 
 #include "tiles.h"
 
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
 #include <ATen/native/CPUBlas.h>
 #include <c10/util/BFloat16.h>
 #include <torch/library.h>
@@ -37,9 +39,17 @@ bool multiplies_bfloat16() {
   return sums.front() == 32.f && sums.back() == 32.f;
 }
 
+// Take numbers below 2⁻¹²⁶ for zero, or not, in all threads of PyTorch's loops: each has a setting of
+// its own, which it got from the one that made it.
+void flush_denormals(bool flush) {
+  at::parallel_for(0, at::get_num_threads(), 1,
+                   [&](int64_t, int64_t) { at::globalContext().setFlushDenormal(flush); });
+}
+
 TORCH_LIBRARY_FRAGMENT(pernn, library) {
   library.def("instructions", &instructions);
   library.def("multiplies_bfloat16", &multiplies_bfloat16);
+  library.def("flush_denormals", &flush_denormals);
 }
 
 }  // namespace

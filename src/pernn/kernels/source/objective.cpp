@@ -93,12 +93,14 @@ using at::Tensor;
 
 void cross_entropy(Tensor logits, const std::optional<Tensor>& bias, const Tensor& targets,
                    double scale, bool gradient, Tensor losses, Tensor hits) {
+  TORCH_CHECK(logits.dim() == 2, "logits must be a matrix");
   const int64_t rows = logits.size(0), size = logits.size(1);
   TORCH_CHECK(logits.is_contiguous() && targets.is_contiguous() && losses.is_contiguous() &&
                   hits.is_contiguous() && targets.numel() == rows && losses.numel() == rows &&
                   hits.numel() == rows,
               "shapes do not fit");
   TORCH_CHECK(!bias || (bias->is_contiguous() && bias->numel() == size), "one bias for each id");
+  if (!rows) return;
   const float* shift = bias ? bias->const_data_ptr<float>() : nullptr;
   float *values = logits.mutable_data_ptr<float>(), *loss = losses.mutable_data_ptr<float>();
   bool* hit = hits.mutable_data_ptr<bool>();

@@ -1,4 +1,4 @@
-// The cross-entropy of one row of logits.
+// The cross-entropy of rows of logits.
 
 #pragma once
 

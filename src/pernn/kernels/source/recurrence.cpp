@@ -1,7 +1,7 @@
 // Elman, GRU and LSTM over whole sequences, forward and back, on the CPU.
 //
 // One block of rows of the batch goes through all steps: a product with the packed recurrent
-// weights, panel by panel, and on each panel, while it is in the cache, everything pointwise.
+// weights, panel by panel, then everything pointwise, row by row.
 
 #include "recurrence.h"
 
@@ -46,14 +46,9 @@ int64_t table_row(const Sizes& sizes, const int64_t* tokens, int64_t step, int64
   return tokens ? tokens[place] : place;
 }
 
-void multiply(int64_t rows, int64_t columns, int64_t inner, int64_t stride, bool add,
-              const float* left, const float* right, float* out, int64_t out_stride) {
-  at::native::cpublas::brgemm(rows, columns, inner, stride, columns, out_stride, add, left, right,
-                              out);
-}
-
-void multiply(int64_t rows, int64_t columns, int64_t inner, int64_t stride, bool add,
-              const BFloat16* left, const BFloat16* right, float* out, int64_t out_stride) {
+template <typename T>
+void multiply(int64_t rows, int64_t columns, int64_t inner, int64_t stride, bool add, const T* left,
+              const T* right, float* out, int64_t out_stride) {
   at::native::cpublas::brgemm(rows, columns, inner, stride, columns, out_stride, add, left, right,
                               out);
 }
@@ -280,7 +275,9 @@ Backwards backward_of(const Sizes& sizes, const Tensor& grad_outputs,
       codes.mutable_data_ptr<float>(), late.mutable_data_ptr<float>(),
       last_hidden.mutable_data_ptr<float>(), last_cell.mutable_data_ptr<float>()};
   run_blocks(work);
-  return {inner, table.sum(0), codes.sum(0), late.sum(0), last_hidden, last_cell};
+  // A single share is the sum.
+  const auto add = [](const Tensor& parts) { return parts.size(0) == 1 ? parts.squeeze(0) : parts.sum(0); };
+  return {inner, add(table), add(codes), add(late), last_hidden, last_cell};
 }
 
 template <typename Call>
@@ -306,7 +303,8 @@ Forwards scan_forward(const std::string& kind, int64_t units, int64_t batch, int
     if (Cell::kLate) check(late.value(), {H}, "late");
     if (hidden) check(*hidden, {batch, H}, "hidden");
     if (cell) check(*cell, {batch, H}, "cell");
-    TORCH_CHECK(packed.numel() == Cell::kGates * H * H && packed.is_contiguous());
+    TORCH_CHECK(packed.numel() == Cell::kGates * H * H && packed.is_contiguous(),
+                "packed weights do not fit");
     return forward_of<Cell, T>(sizes, table, codes, tokens, packed, late, hidden, cell);
   });
 }
@@ -320,9 +318,18 @@ Backwards scan_backward(const std::string& kind, int64_t units, int64_t inputs,
   return dispatch(kind, packed.scalar_type(), [&]<typename Cell, typename T>(Cell, T) {
     const Sizes sizes = measure(table, tokens, outputs.size(0), outputs.size(1), outputs.size(2),
                                 units, inputs, query_row);
-    check(grad_outputs, {grad_outputs.size(0), sizes.batch, sizes.hidden},
-          "grad_outputs");
-    TORCH_CHECK(packed.numel() == Cell::kGates * sizes.hidden * sizes.hidden);
+    const int64_t steps = sizes.steps, batch = sizes.batch, H = sizes.hidden;
+    TORCH_CHECK(grad_outputs.size(0) <= steps, "no more gradients than steps");
+    check(grad_outputs, {grad_outputs.size(0), batch, H}, "grad_outputs");
+    check(table, {sizes.rows, Cell::kGates * H}, "table");
+    check(outputs, {steps, batch, H}, "outputs");
+    check(saved, {steps, batch, Cell::kSaved * H}, "saved");
+    if (Cell::kCell) check(cells, {steps, batch, H}, "cells");
+    if (grad_cell) check(*grad_cell, {batch, H}, "grad_cell");
+    if (hidden) check(*hidden, {batch, H}, "hidden");
+    if (cell) check(*cell, {batch, H}, "cell");
+    TORCH_CHECK(packed.numel() == Cell::kGates * H * H && packed.is_contiguous(),
+                "packed weights do not fit");
     return backward_of<Cell, T>(sizes, grad_outputs, grad_cell, outputs, cells, saved, tokens,
                                 packed, hidden, cell);
   });

@@ -1,7 +1,7 @@
 // A whole update of the usual network: tokens and queries → one recurrent layer → logits →
 // cross-entropy, the way back, clipping and Adam's step, without a graph.
 //
-// All memory is one tensor that the caller keeps. Sizes: K ids, E numbers of an embedding, D of an
+// All arrays lie in one tensor that the caller keeps; products have small buffers of each thread. Sizes: K ids, E numbers of an embedding, D of an
 // encoding, h hidden units, H the same in whole vectors, T steps, B sequences, S scored steps.
 
 #include "vectors.h"
@@ -356,8 +356,14 @@ struct Update {
     if (scale > 1) scale = 1;
     for (const Tensor& count : counts) *count.mutable_data_ptr<float>() += 1;
     const double step = *counts[0].const_data_ptr<float>();
-    const Adam adam{float(scale), float(beta1), float(beta2), float(rate / (1 - std::pow(beta1, step))),
-                    float(std::sqrt(1 - std::pow(beta2, step))), float(epsilon)};
+    const Adam adam{.scale = float(scale),
+                    .keep1 = float(beta1),
+                    .add1 = float(1 - beta1),
+                    .keep2 = float(beta2),
+                    .add2 = float(1 - beta2),
+                    .rate = float(rate / (1 - std::pow(beta1, step))),
+                    .root = float(std::sqrt(1 - std::pow(beta2, step))),
+                    .epsilon = float(epsilon)};
     each([&](int64_t piece) { adam.change(pieces[piece]); });
     for (int64_t place = 0; place < B * S; ++place) loss += losses[place], right += hits[place];
     sums[0] += loss / (B * S), sums[1] += norm, sums[2] += right / (B * S);

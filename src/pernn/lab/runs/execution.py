@@ -129,7 +129,10 @@ def execute(
         directory.write_spec(spec.dump())
         started = read_start(directory)
         torch.set_num_threads(started["threads"] if started else threads)
-        with _as_begun(started, directory, chosen) if started else nullcontext():
+        precision = "fp32" if spec.analysis else spec.training.precision
+        as_begun = _as_begun(started, directory, chosen) if started else nullcontext()
+        # What is built and restored wakes the threads of PyTorch's loops, which are set up first.
+        with as_begun, computing(precision, chosen):
             stage = AnalysisRun if spec.analysis else TrainingRun
             run = stage(spec, task, directory, root, chosen, on_warning, earlier)
             run.begin(started)
@@ -258,24 +261,20 @@ class Stage(ABC):
         """Do what is left, and write the result."""
         directory, before = self.directory, self.spec.num_updates - self.spec.num_own_updates
         begun, resumed = time.perf_counter(), self.update
-        precision = "fp32" if self.spec.analysis else self.spec.training.precision
-        with computing(precision, self.device):
-            try:
-                for update in self.updates():
-                    if not on_update(before + update):
-                        self.save()
-                        seconds = time.perf_counter() - begun
-                        directory.note("stopped", update=self.update, seconds=seconds)
-                        return Outcome("stopped", None)
-                result, event = self.finish(), "finished"
-                seconds = time.perf_counter() - begun
-                details: Line = {"updates": self.update - resumed, "seconds": seconds}
-            except TrialError as error:
-                result, event = self.diverge(str(error)), "diverged"
-                details = result["diverged"]
-                self.on_warning(
-                    f"diverged after update {self.update} and counts as the worst: {error}"
-                )
+        try:
+            for update in self.updates():
+                if not on_update(before + update):
+                    self.save()
+                    seconds = time.perf_counter() - begun
+                    directory.note("stopped", update=self.update, seconds=seconds)
+                    return Outcome("stopped", None)
+            result, event = self.finish(), "finished"
+            seconds = time.perf_counter() - begun
+            details: Line = {"updates": self.update - resumed, "seconds": seconds}
+        except TrialError as error:
+            result, event = self.diverge(str(error)), "diverged"
+            details = result["diverged"]
+            self.on_warning(f"diverged after update {self.update} and counts as the worst: {error}")
         # A kill may have come between the last checkpoint and this, and nobody comes here again.
         directory.checkpoints.prune(self.spec.training.keep_interval)
         directory.write_result(result)

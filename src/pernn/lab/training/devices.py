@@ -9,7 +9,13 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from pernn.errors import MachineError
-from pernn.kernels import library_products, rounded, rounding_products, rounds_products
+from pernn.kernels import (
+    flush_denormals,
+    library_products,
+    rounded,
+    rounding_products,
+    rounds_products,
+)
 
 from .config import Precision
 
@@ -107,7 +113,7 @@ def computing(precision: Precision, device: torch.device) -> Iterator[None]:
             f"precision tf32 needs a CUDA device and this run is on {device}: use fp32 or bf16"
         )
     rounds = precision == "bf16" and device.type == "cpu"
-    flushed = torch.set_flush_denormal(True)
+    flushed = flush_denormals(flush=True)
     try:
         with (
             # Streams and recordings are those of the current GPU.
@@ -117,8 +123,7 @@ def computing(precision: Precision, device: torch.device) -> Iterator[None]:
         ):
             yield
     finally:
-        if flushed:
-            torch.set_flush_denormal(False)
+        flush_denormals(flush=flushed)
 
 
 def rounding(precision: Precision, device: torch.device) -> AbstractContextManager[Any]:
