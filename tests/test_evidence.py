@@ -97,6 +97,19 @@ def test_published_trials_are_not_trained_again_and_a_reader_adds_a_seed(
     assert "4 trials were not run here" in page
 
 
+def test_what_a_wheel_brought_stays_beside_what_is_published_here(ran, tmp_path, monkeypatch):
+    monkeypatch.delenv("PERNN_EVIDENCE", raising=False)
+    monkeypatch.setattr("pernn.lab.store.published.SHIPPED", ran / "evidence")
+    monkeypatch.chdir(tmp_path)
+    assert len(pernn.lab.load_results("evidence")) == 4
+    made, seeds = run(tmp_path / "results", True, 111, 333)
+    assert seeds == [333, 333]
+    publish(tmp_path / "results", load_sweep(tmp_path / "results", made.name), Path("evidence"))
+    assert len(pernn.lab.load_results("evidence")) == 6
+    _, seeds = run(tmp_path / "others", True, 111, 222, 333)
+    assert seeds == []
+
+
 def files_below(folder):
     files = (path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from command_line import call
+from command_line import call, python
 from pernn.lab.evidence import make_study
 from pernn.lab.lookup import list_single_runs, read_plan
 from pernn.lab.runs import tell_apart
@@ -60,6 +60,16 @@ def on_a_terminal(*arguments):
             break
     os.close(ours)
     return process.wait(timeout=240), said.decode()
+
+
+def test_signs_that_a_locale_lacks_are_question_marks():
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = python("-m", "pernn", "show", "vocabulary_size", env={**os.environ, **ascii_only})
+    assert done.returncode == 0, done.stderr
+    assert "Damerau?Levenshtein" in done.stdout
+    words = ("show", "vocabulary_size", "--json")
+    done = python("-m", "pernn", *words, env={**os.environ, **ascii_only})
+    assert "Damerau–Levenshtein" in json.dumps(json.loads(done.stdout), ensure_ascii=False)
 
 
 def test_control_characters_do_nothing_on_a_terminal(results):

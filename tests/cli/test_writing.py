@@ -32,6 +32,7 @@ def test_a_trial_that_is_left_out_and_a_folder_in_a_files_place_are_named(damage
     done = pernn("report", "--all", "--out", "evidence", cwd=damaged)
     assert done.returncode == 4
     assert "Is a directory" in done.stderr
+    assert "Drawing" not in done.stderr
 
 
 def test_the_page_of_all_makes_its_folder(damaged, tmp_path):

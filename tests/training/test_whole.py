@@ -104,7 +104,11 @@ def compare(state, sums, grads, beta=0.9, floor=1e-11):
 @needs_whole
 @pytest.mark.parametrize(
     ("kind", "hidden", "vocab", "batch", "inputs", "queries"),
-    [("gru", 48, 3_000, 70, 6, 12), ("lstm", 65, 5_000, 40, 8, 16), ("elman", 17, 20_000, 30, 3, 7)],
+    [
+        ("gru", 48, 3_000, 70, 6, 12),
+        ("lstm", 65, 5_000, 40, 8, 16),
+        ("elman", 17, 20_000, 30, 3, 7),
+    ],
 )
 def test_logits_in_several_pieces(kind, hidden, vocab, batch, inputs, queries):
     """Deep products are also turned, and the memory grows after a smaller batch."""

@@ -64,7 +64,7 @@ def compare(
     published = evidence_folder() if evidence is True else Path(evidence) if evidence else None
     if until is not None and (metric is not None or not 0 < until <= 1):
         raise ConfigError(
-            f"--until is invalid: expected a share of right tokens above 0, and no metric beside "
+            f"until is invalid: expected a share of right tokens above 0, and no metric beside "
             f"it, got {until}" + (f" and {metric}" if metric else "")
         )
     levels = LEVELS if until is None else (*LEVELS, until)

@@ -308,11 +308,11 @@ def _runs_of(root: Path, sweep: str | None) -> Sequence[str]:
 
 def _published_in(folder: Path, sweep: str | None) -> list[Trial] | None:
     """Return published trials, all or those of a sweep; nothing where none are published."""
-    if not folder.is_dir():
+    sweeps = {path.stem: path for path in list_publications(folder)}
+    if not sweeps and not folder.is_dir():
         raise ConfigError(
             f"{folder} is not a directory: expected a results directory or published trials"
         )
-    sweeps = {path.stem: path for path in list_publications(folder)}
     if not sweeps:
         return None
     if sweep is None:

@@ -32,7 +32,7 @@ class PositionEncodedRNN(EncodedNetwork):
         core: Module that recurs, its class or kind (`elman`, `gru`, `lstm`, `s4d`, `min_gru`, …);
             or `torch.nn.GRU` and the like, for which ours of the same function stands in.
         encoding: The positional encoding: a module, or a kind (`none`, `sinusoidal`, `learned`,
-            `random`, `repeated_embedding`), which is built with size `embedding_size`.
+            `random`, `constant`, `repeated_embedding`), built with size `embedding_size`.
         embedding_size: Width of a token's vector; as wide as the state if absent.
         hidden_size: Width of the state of a core that is made here; 512 if absent.
         num_layers: Layers of a core that is made here; 1 if absent.

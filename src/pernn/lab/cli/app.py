@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from functools import wraps
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Annotated, Any, get_args, get_origin
 
 import typer
@@ -133,6 +134,10 @@ def read_helps(documented: Any) -> dict[str, str]:
 
 def run() -> int:
     """Run the verb, and say in one line what went wrong."""
+    for stream in (sys.stdout, sys.stderr):
+        # A sign that the locale's encoding lacks is a question mark, and no error.
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
     # A part of one's own may be a file here; what is installed comes first.
     sys.path.append("")
     try:

@@ -226,7 +226,7 @@ def read_duration(text: str) -> float:
 
 def print_json(content: object) -> None:
     """Print plain values for a script."""
-    typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
+    typer.echo(json.dumps(content, indent=2))
 
 
 def warn(text: str) -> None:

@@ -19,6 +19,7 @@ from pernn.lab.runs import StabilityAnalysis, delete_leftovers, find_leftovers, 
 from pernn.lab.store import (
     FOLDER,
     VARIABLE_OF_PLANS,
+    check_writable,
     evidence_folder,
     list_publications,
     list_runs,
@@ -93,6 +94,7 @@ def report(
         from pernn.lab.evidence import make_study
 
         path, watch = output or results / "study.html", tracked("Drawing sweeps")
+        check_writable(path)
         num_jobs = jobs or num_cores()
         make_study(results, path, damage.append, published, jobs=num_jobs, watch=watch)
         typer.echo(str(path))

@@ -274,7 +274,13 @@ def find_registered(
         (name, plan, one)
         for name, plan in read_registrations().items()
         for one in plan.sweeps
-        if about(one) == about(sweep) and (last >= plan.date or judged.intersection(one.runs))
+        if about(one) == about(sweep)
+        and (
+            last >= plan.date
+            or judged.intersection(one.runs)
+            # The trials that judge a tuned setting are in no plan.
+            or one.overrides == sweep.overrides
+        )
     ]
     if not found or not last:
         return None

@@ -11,6 +11,7 @@ from .checkpoints import (
 from .files import (
     FORMAT as FORMAT,
     check_format as check_format,
+    check_writable as check_writable,
     gc_paused as gc_paused,
     make_directory as make_directory,
     naming_damage as naming_damage,

@@ -1,5 +1,6 @@
 """Files that are whole or absent: atomic writes, guarded reads, plain messages."""
 
+import errno
 import gc
 import io
 import json
@@ -90,6 +91,17 @@ def write_atomically(
         finally:
             temporary.unlink(missing_ok=True)
         sync(path.parent)
+
+
+def check_writable(path: Path) -> None:
+    """Refuse a place for a file before there is anything to write."""
+    with storing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        draft = draft_of(path)
+        draft.touch()
+        draft.unlink()
 
 
 def draft_of(path: Path) -> Path:

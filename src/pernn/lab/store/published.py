@@ -223,30 +223,36 @@ IDENTITY = ("experiment", "scale", "overrides")
 
 
 def evidence_folder() -> Path:
-    """Return where published trials are looked for.
+    """Return where published trials are looked for: `PERNN_EVIDENCE`, or `evidence` here."""
+    return Path(os.environ.get(VARIABLE) or FOLDER)
 
-    `PERNN_EVIDENCE`, or `evidence` here; if there is none, what a wheel brought with it.
-    """
-    here = Path(os.environ.get(VARIABLE) or FOLDER)
-    is_absent = VARIABLE not in os.environ and not here.is_dir()
-    return SHIPPED if is_absent and SHIPPED.is_dir() else here
+
+def _with_shipped(folder: Path) -> list[Path]:
+    """Return a folder, and for `evidence` here what a wheel brought with it."""
+    is_usual = folder == Path(FOLDER) and VARIABLE not in os.environ
+    return [folder, SHIPPED] if is_usual and SHIPPED.is_dir() else [folder]
 
 
 def where_published(folder: Path | None) -> str:
     """Return where published trials are looked for, and how to get some."""
     if folder is None:
         return "published trials are not counted"
+    places = " and ".join(str(one.absolute()) for one in _with_shipped(folder))
     there = counted(len(list_publications(folder)), "published sweep")
     return (
-        f"published trials are looked for in {folder.absolute()} (there: {there}); {VARIABLE} "
+        f"published trials are looked for in {places} (there: {there}); {VARIABLE} "
         f"names another folder, such as `{FOLDER}` of a clone of pernn"
     )
 
 
 def list_publications(folder: Path | None) -> list[Path]:
-    """List a folder's files of published trials by name."""
-    found = sorted(folder.glob(f"*{ENDING}"), key=lambda path: path.stem) if folder else []
-    return [path for path in found if NAME.fullmatch(path.stem)]
+    """List files of published trials by name.
+
+    For `evidence` here also those that a wheel brought with it.
+    """
+    folders = _with_shipped(folder) if folder else []
+    found = [path for one in folders for path in one.glob(f"*{ENDING}")]
+    return sorted((p for p in found if NAME.fullmatch(p.stem)), key=lambda path: path.stem)
 
 
 def list_published(folder: Path | None, on_warning: Callable[[str], None]) -> set[str]:
