@@ -158,9 +158,8 @@ def without_kernels() -> Iterator[None]:
 def flush_denormals(*, flush: bool) -> bool:
     """Switch whether numbers below 2⁻¹²⁶ count as zero.
 
-    Returns whether they did.
-    Every thread of PyTorch's loops has a setting of its own, which only kernels reach. Without them
-    it holds for this thread, and for those that it makes from now on.
+    Returns whether they did. Every thread of PyTorch's loops has a setting of its own, which only
+    kernels reach. Without them it holds for this thread, and for those that it makes from now on.
     """
     before = not torch.tensor(1e-40).item()
     with _lock:

@@ -325,7 +325,8 @@ Backwards scan_backward(const std::string& kind, int64_t units, int64_t inputs,
     check(outputs, {steps, batch, H}, "outputs");
     check(saved, {steps, batch, Cell::kSaved * H}, "saved");
     if (Cell::kCell) check(cells, {steps, batch, H}, "cells");
-    if (grad_cell) check(*grad_cell, {batch, H}, "grad_cell");
+    // The compiler gives an empty one to cores without a cell.
+    if (Cell::kCell && grad_cell) check(*grad_cell, {batch, H}, "grad_cell");
     if (hidden) check(*hidden, {batch, H}, "hidden");
     if (cell) check(*cell, {batch, H}, "cell");
     TORCH_CHECK(packed.numel() == Cell::kGates * H * H && packed.is_contiguous(),
