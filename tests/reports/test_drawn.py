@@ -1,6 +1,7 @@
 """What every form of figure draws is what it drew when it was looked at.
 
-After a wanted change: `PYTHONPATH=tests python tests/reports/test_drawn.py`; then look at the diff.
+After a wanted change: `PYTHONPATH=tests:docs python tests/reports/test_drawn.py`; then look at the
+diff.
 """
 
 import json

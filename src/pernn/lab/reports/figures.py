@@ -197,12 +197,12 @@ def _titled(found: re.Match[str]) -> str:
 def _draw_lines(grid: Grid) -> None:
     experiment, layout = grid.experiment, grid.layout
     order, across = grid.line_order(), grid.scales()
-    late = late_values(across, layout)
+    late = late_values(across.values(), layout)
     drawn: dict[Row, dict[Axes, list[float]]] = {row: {} for row in grid.rows}
     settled: dict[Row, list[float]] = {row: [] for row in grid.rows}
     best = {one["run"] for one in chosen_best(experiment.claims, layout.x, grid.found)}
     different: set[Axes] = set()
-    for row, axes, x, records in grid.panels(across):
+    for row, axes, panel, records in grid.panels():
         if row.metric is None:
             series = differences(experiment, records, order)
             axes.axhline(0, color="#000000", linewidth=0.8)
@@ -210,7 +210,7 @@ def _draw_lines(grid: Grid) -> None:
         else:
             series = collect(experiment, records, row.metric, order)
         series = [line.without(experiment.choosing) for line in series]
-        (draw_bands if layout.form == "bands" else draw_points)(axes, x, series)
+        (draw_bands if layout.form == "bands" else draw_points)(axes, across[panel], series)
         _count(axes, [len(values) for line in series for values in line.points.values()])
         drawn[row][axes] = [value for line in series for value in line.values()]
         if are_apart(series, [0.0] if row.metric is None else []):
@@ -219,16 +219,16 @@ def _draw_lines(grid: Grid) -> None:
     for row, (first, *_) in zip(grid.rows, grid.axes, strict=True):
         first.set_ylabel(_quantity(experiment, row.metric))
     _fit_rows(grid, across, drawn, settled, different)
-    for row, axes, x, records in grid.panels(across) if best else ():
+    for row, axes, panel, records in grid.panels() if best else ():
         if row.metric is not None:
             judged = [one for one in records if one["run"] in best]
-            draw_best(axes, x, experiment, judged, row.metric, order)
+            draw_best(axes, across[panel], experiment, judged, row.metric, order)
     grid.fit(across)
 
 
 def _fit_rows(
     grid: Grid,
-    across: Sequence[Scale],
+    across: Mapping[Any, Scale],
     drawn: Mapping[Row, Mapping[Axes, list[float]]],
     late: Mapping[Row, list[float]],
     different: Set[Axes],
@@ -248,6 +248,7 @@ def _fit_rows(
                 axes.set_ylim(min(late[row]) - margin, max(late[row]) + margin)
                 if row.metric and layout.y_base:
                     fit_metric(axes, row.metric, late[row], layout.y_base)
+                _say(axes, "beginning left out")
             continue
         free = different if not (shares and layout.rows) else set()
         # A difference's axis has 0 on it.
@@ -265,13 +266,12 @@ def _fit_rows(
                 if row.metric is not None:
                     fit_metric(axes, row.metric, own, layout.y_base, reach)
                 if group is not together:
-                    told = f"own scale\n{axes.get_title(loc='right')}"
-                    axes.set_title(told, loc="right", fontsize=7.5, color="#555555")
+                    _say(axes, "own scale")
         for left, axes in pairwise([None, *panels]):
             axes.tick_params(labelleft=left is None or axes in flat or left in flat)
         if row.metric == "token_accuracy":
-            for axes, x in zip(panels, across, strict=False):
-                _draw_chance(axes, x)
+            for axes, panel in zip(panels, row.panels, strict=True):
+                _draw_chance(axes, across[panel])
 
 
 def _draw_heat(grid: Grid) -> None:
@@ -280,7 +280,8 @@ def _draw_heat(grid: Grid) -> None:
     y = Scale(layout.lines, layout.y_base, grid.label, grid.found)
     panels = [
         (axes, x, *collect_cells(layout, x, y, records, metric))
-        for _, axes, x, records in grid.panels(across)
+        for _, axes, panel, records in grid.panels()
+        for x in [across[panel]]
     ]
     colour = colours([means for *_, means, _ in panels])
     for axes, x, means, counts in panels:
@@ -298,7 +299,7 @@ def _draw_heat(grid: Grid) -> None:
 
 def _draw_scatters(grid: Grid) -> None:
     layout = grid.layout
-    for row, axes, _, records in grid.panels(grid.columns):
+    for row, axes, _, records in grid.panels():
         points = collect_pairs(layout, records, str(row.metric))
         draw_scatter(axes, grid.experiment, points, grid.line_order())
         if layout.x_base:
@@ -311,8 +312,8 @@ def _draw_scatters(grid: Grid) -> None:
 
 def _draw_factors(grid: Grid) -> None:
     layout, across = grid.layout, grid.scales()
-    for _, axes, x, records in grid.panels(across):
-        _count(axes, draw_factors(axes, grid.experiment, x, records))
+    for _, axes, panel, records in grid.panels():
+        _count(axes, draw_factors(axes, grid.experiment, across[panel], records))
     for first, *_ in grid.axes:
         # Panels of a row share the axis: factors that lie close need more numbers than powers of 2.
         tick_log(first.yaxis, 2)
@@ -328,6 +329,12 @@ DRAWN = {"heat": _draw_heat, "scatter": _draw_scatters, "factors": _draw_factors
 
 def _count(axes: Axes, counts: Sequence[int]) -> None:
     axes.set_title(sizes(counts), loc="right", fontsize=7.5, color="#555555")
+
+
+def _say(axes: Axes, said: str) -> None:
+    """Put a remark above the number of seeds."""
+    told = f"{said}\n{axes.get_title(loc='right')}"
+    axes.set_title(told, loc="right", fontsize=7.5, color="#555555")
 
 
 def _draw_chance(axes: Axes, x: Scale) -> None:

@@ -2,10 +2,10 @@
 
 import math
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, TypeVar
+from itertools import pairwise, repeat
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -104,7 +104,7 @@ class Scale:
         return texts
 
 
-def late_values(across: Sequence[Scale], layout: FigureLayout) -> set[Any]:
+def late_values(across: Iterable[Scale], layout: FigureLayout) -> set[Any]:
     """Return the updates after the training's first quarter, of other axes none."""
     values = {value for x in across for value in x.values}
     if layout.x != "update" or len(values) < CURVE:
@@ -172,8 +172,6 @@ def tick_log(axis: Axis, base: int) -> None:
     axis.minorticks_off()
 
 
-T = TypeVar("T")
-
 NUM_COLUMNS = 4
 """Panels stand side by side up to this number; further ones begin a row below."""
 
@@ -220,7 +218,7 @@ class Grid:
         # The axes of lines are fitted one by one.
         alone: Any = "row" if layout.form in ("heat", "scatter", "factors") else False
         axes: np.ndarray = self.figure.subplots(
-            len(self.rows), len(wrapped[0]), sharex="col", sharey=alone, squeeze=False
+            len(self.rows), len(wrapped[0]), sharey=alone, squeeze=False
         )
         self.axes = [
             list(some[: len(row.panels)]) for row, some in zip(self.rows, axes, strict=True)
@@ -228,13 +226,15 @@ class Grid:
         for row, some in zip(self.rows, axes, strict=True):
             for unused in some[len(row.panels) :]:
                 unused.remove()
-        self.columns = [
-            [record for record in found if value_of(record, layout.panels) in panels[i::width]]
-            for i in range(len(wrapped[0]))
-        ]
-        self.lowest = [
-            [some[i] for some in self.axes if i < len(some)][-1] for i in range(len(wrapped[0]))
-        ]
+        self.lowest = {
+            panel: axes
+            for row, some in zip(self.rows, self.axes, strict=True)
+            for panel, axes in zip(row.panels, some, strict=True)
+        }
+        for _, here, panel, _ in self.panels():
+            if here is not self.lowest[panel]:
+                here.sharex(self.lowest[panel])
+                here.tick_params("x", which="both", labelbottom=False)
 
     def _is_measured(self, row: Row) -> bool:
         return row.metric is None or any(
@@ -250,21 +250,24 @@ class Grid:
         """All panels, row by row."""
         return [axes for some in self.axes for axes in some]
 
-    def fit(self, across: Sequence[Scale]) -> None:
+    def fit(self, across: Mapping[Any, Scale]) -> None:
         """Fit the horizontal axis of each column of panels."""
-        for axes, x in zip(self.lowest, across, strict=True):
-            x.fit(axes)
+        for panel, axes in self.lowest.items():
+            across[panel].fit(axes)
 
-    def scales(self) -> list[Scale]:
-        """Return the horizontal axis of each column of panels."""
+    def scales(self) -> dict[Any, Scale]:
+        """Return the horizontal axis of each value of the layout's panels."""
         layout = self.layout
-        return [Scale(layout.x, layout.x_base, self.label, column) for column in self.columns]
+        columns = grouped((value_of(one, layout.panels), one) for one in self.found)
+        return {
+            panel: Scale(layout.x, layout.x_base, self.label, columns[panel])
+            for panel in self.lowest
+        }
 
-    def panels(self, across: Sequence[T]) -> Iterator[tuple[Row, Axes, T, list[Record]]]:
-        """Yield each panel's row, axes, records and its column's own."""
+    def panels(self) -> Iterator[tuple[Row, Axes, Any, list[Record]]]:
+        """Yield each panel's row, axes, value and records."""
         for row, some in zip(self.rows, self.axes, strict=True):
-            for axes, own, records in zip(some, across, self._inside(row), strict=False):
-                yield row, axes, own, records
+            yield from zip(repeat(row), some, row.panels, self._inside(row), strict=False)
 
     def _inside(self, row: Row) -> list[list[Record]]:
         """Return the records of each panel of a row."""
@@ -288,7 +291,7 @@ class Grid:
                 block = self.label.condition(layout.rows, row.block, separator="\n")
                 block = _wrapped(block + of_block.get(row.block, ""), 26)
                 axes_of_row[0].set_ylabel(f"{block}\n{axes_of_row[0].get_ylabel()}")
-        for axes in self.lowest:
+        for axes in self.lowest.values():
             axes.set_xlabel(self.label(layout.x))
             axes.tick_params(labelbottom=True)
 
