@@ -222,7 +222,8 @@ class Registry(Generic[C]):
             )
         if not (isinstance(found, type) and issubclass(found, self.base)):
             raise ConfigError(
-                f"{self.group}: {kind!r} must be a subclass of {self.base.__name__}, got {found!r}"
+                f"{self.group}: {kind!r} must be a subclass of {self.base.__name__}, "
+                f"got {reprlib.repr(found)}"
             )
         if missing := ", ".join(sorted(getattr(found, "__abstractmethods__", ()))):
             raise ConfigError(f"{self.group}: {kind!r} must define {missing}")
