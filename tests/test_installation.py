@@ -124,9 +124,13 @@ def test_commands_that_look_answer_in_an_empty_folder(site, tmp_path):
     assert not [*tmp_path.iterdir()]
 
 
-def test_trials_published_here_come_first(site, tmp_path):
+def test_trials_published_here_stand_beside_those_of_the_wheel(site, tmp_path):
     (tmp_path / "evidence").mkdir()
-    told = call(site, tmp_path, "report", "sorting-small")
+    told = call(site, tmp_path, "report", "sorting-small", "--claims")
+    assert told.returncode == 0, told.stderr
+    told = call(site, tmp_path, "report", "no_such_sweep")
     assert told.returncode == 2
-    assert "no sweep 'sorting-small'" in told.stderr
-    assert f"looked for in {tmp_path / 'evidence'} (there: 0 published sweeps)" in told.stderr
+    shipped = site / "pernn" / "lab" / "published"
+    there = len([*shipped.glob("*.parquet")])
+    where = f"looked for in {tmp_path / 'evidence'} and {shipped} (there: {there} published sweeps)"
+    assert where in told.stderr
