@@ -6,6 +6,7 @@ from functools import partial
 import pytest
 import torch
 
+from command_line import python
 from pernn.errors import ConfigError, CorruptError, MachineError, StoreError, VersionError
 from pernn.kernels import find_kernels, without_kernels
 from pernn.lab.runs import RunSpec, execute, execution
@@ -51,6 +52,33 @@ def test_a_run_that_ends_while_its_lock_is_waited_for_is_not_done_again(tmp_path
 
 def test_stopped_and_resumed_ends_in_the_same_bits(tmp_path):
     bits.cut(SPEC, tmp_path, (1, 3, 4, 5, 6, 11, 19, 20))
+
+
+RARE = SPEC.override(
+    {"task.vocab_size": 10_000, "task.length": 2, "training.batch_size": 2}
+    | {"training.optimizer": "sign", "training.iterations": 1_000}
+    | {f"training.{one}_interval": 300 for one in ("evaluation", "checkpoint")}
+)
+"""Threads share a weight so large; momentum of ids that do not come for 800 updates falls below
+2⁻¹²⁶, and only its sign counts."""
+PART = """
+import sys
+from pernn.lab.runs import RunSpec, execute
+spec, last = RunSpec.load(eval(sys.argv[2])), int(sys.argv[3])
+execute(spec, sys.argv[1], device="cpu", threads=2, on_update=lambda update: update < last)
+"""
+
+
+def test_two_threads_resume_in_the_same_bits(tmp_path):
+    """In processes of their own, whose threads are made by what comes first."""
+    for root, last in (("whole", 1_001), ("parts", 300), ("parts", 1_001)):
+        done = python("-c", PART, tmp_path / root, RARE.dump(), last)
+        assert done.returncode == 0, done.stderr
+    whole, parts = (
+        RunDirectory(tmp_path / root, RARE.fingerprint()).read_result()
+        for root in ("whole", "parts")
+    )
+    assert whole == parts
 
 
 def test_a_damaged_checkpoint_costs_time_only(tmp_path, undisturbed):

@@ -251,7 +251,7 @@ class Grid:
         return [axes for some in self.axes for axes in some]
 
     def fit(self, across: Mapping[Any, Scale]) -> None:
-        """Fit the horizontal axis of each column of panels."""
+        """Fit the horizontal axes."""
         for panel, axes in self.lowest.items():
             across[panel].fit(axes)
 
