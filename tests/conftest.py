@@ -25,6 +25,11 @@ settings.load_profile("pernn")
 settings.register_profile("thorough", settings.get_profile("pernn"), max_examples=100)
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("gpu") and not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def data_root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder of prepared corpora for all tests, so that each is prepared once.

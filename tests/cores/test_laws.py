@@ -347,7 +347,6 @@ def test_autocast_gives_the_types_that_pytorchs_layers_give(kind):
 
 @each_kind
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 def test_the_same_on_another_device(kind):
     core, inputs = build(kind, 2), draw(BATCH, TIME, INPUT)
     expected = core(inputs)[0]

@@ -175,7 +175,6 @@ def test_sinusoids_far_away_are_the_same_and_cost_no_table_of_what_is_between():
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 @pytest.mark.parametrize("config", ENCODING_KINDS, **named)
 def test_the_code_is_the_same_on_another_device(config):
     encoding = build(config)

@@ -13,9 +13,8 @@ from pernn.lab.training.state import FusedAdam, Momentum
 from training.test_loop import SPEC
 
 BETAS, EPS = (0.9, 0.98), 1e-9
-ON_GPU = (
-    pytest.mark.gpu,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
+each_device = pytest.mark.parametrize(
+    "device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 )
 
 
@@ -28,7 +27,7 @@ def parameters(device: str, dtype: torch.dtype = torch.float32) -> list[nn.Param
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=ON_GPU)])
+@each_device
 def test_equals_the_optimiser_of_pytorch(device: str, dtype: torch.dtype) -> None:
     own, theirs = parameters(device, dtype), parameters(device, dtype)
     adam = FusedAdam(own, betas=BETAS, eps=EPS)
@@ -61,7 +60,7 @@ def test_equals_the_optimiser_of_pytorch(device: str, dtype: torch.dtype) -> Non
             assert value.dtype == oracle.state[other][key].dtype
 
 
-@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=ON_GPU)])
+@each_device
 def test_momentum_is_that_of_pytorch_and_signs_are_those_of_its_buffer(device: str) -> None:
     own, signed, theirs = (parameters(device, torch.float64) for _ in range(3))
     plain, signs = Momentum(own), Momentum(signed, takes_signs=True)

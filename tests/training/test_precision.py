@@ -150,7 +150,6 @@ def test_three_workers_share_what_gpus_there_are(monkeypatch, name, num_gpus, ex
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 def test_a_process_takes_no_more_than_its_share_of_a_gpu() -> None:
     total = torch.cuda.get_device_properties("cuda:0").total_memory
     limit_gpu_memory("cuda:0", 0.25)
@@ -162,7 +161,6 @@ def test_a_process_takes_no_more_than_its_share_of_a_gpu() -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 @pytest.mark.parametrize("precision", ["fp32", "tf32", "bf16"])
 def test_training_step_on_a_gpu(precision: str) -> None:
     device = choose_device("cuda")

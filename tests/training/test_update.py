@@ -142,7 +142,6 @@ def test_out_of_memory_says_what_to_change(monkeypatch: pytest.MonkeyPatch, way:
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 @pytest.mark.parametrize("core", ["elman", "gru", "lstm", "s4d"])
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_a_cuda_graph_trains_as_updates_that_are_not_recorded(core: str, precision: str) -> None:
