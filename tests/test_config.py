@@ -1,6 +1,5 @@
 import json
 import os
-import subprocess
 import sys
 from contextlib import suppress
 from importlib import import_module
@@ -12,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
 
+from command_line import python
 from pernn.errors import ConfigError, MachineError
 from pernn.lab.config import Config, Part, Registry, own_parts_off, parse_assignment, read_file
 from pernn.lab.cores import CORES, AnyCore, GRUConfig, LSTMConfig
@@ -57,7 +57,7 @@ def test_fingerprints_agree_exactly_when_specs_do(one, other):
 
 def test_the_fingerprint_is_the_same_in_another_process_and_forever():
     code = "from pernn.lab.cores import GRUConfig; print(GRUConfig(hidden_size=7).fingerprint())"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = python("-c", code)
     assert done.stdout.strip() == GRUConfig(hidden_size=7).fingerprint() == "e249e93f592c9baf"
 
 

@@ -1,14 +1,13 @@
 """Whether there are kernels, why not, what computes here, and what outside settings decide it."""
 
 import os
-import subprocess
-import sys
 from functools import cache
 from unittest.mock import Mock
 
 import pytest
 import torch
 
+from command_line import python
 from pernn.errors import MachineError
 from pernn.kernels import (
     describe_arithmetic,
@@ -83,7 +82,8 @@ def test_importing_the_modules_compiles_nothing(tmp_path):
         "del sys.modules['fcntl']; import pernn.lab.training"
     )
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
-    subprocess.run([sys.executable, "-c", script], env=environment, check=True)
+    done = python("-c", script, env=environment)
+    assert done.returncode == 0, done.stderr
     assert not [*tmp_path.iterdir()]
 
 

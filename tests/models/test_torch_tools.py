@@ -2,8 +2,7 @@
 
 import copy
 import pickle
-import subprocess
-import sys
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -11,9 +10,10 @@ from torch import nn
 from torch.nn.utils import prune
 from torch.testing import assert_close
 
+from command_line import python
 from pernn import Sinusoidal
 from pernn.errors import ConfigError
-from pernn.kernels import describe_kernels, find_kernels, without_kernels
+from pernn.kernels import without_kernels
 from pernn.lab.cores import CORES
 from pernn.models import PositionEncodedRNN
 from pernn.models.network import make_core
@@ -93,15 +93,10 @@ for way, core in product((nullcontext, without_kernels), sys.argv[1:]):
 """
 
 
-@pytest.fixture(params=["kernels", "torch"])
+@pytest.fixture(params=[nullcontext, without_kernels], ids=["compiled", "torch"])
 def way(request):
-    if request.param == "kernels":
-        if find_kernels() is None:
-            pytest.skip(describe_kernels())
+    with request.param():
         yield
-    else:
-        with without_kernels():
-            yield
 
 
 both_ways = pytest.mark.usefixtures("way")
@@ -146,12 +141,7 @@ def test_tokens_of_32_bits(core, batch):
 )
 def test_a_model_and_its_core_compile_once_and_are_exported_for_any_length(cores):
     # In a process of its own: the checks of shapes that tests switch on cannot be traced.
-    done = subprocess.run(
-        [sys.executable, "-c", COMPILE, *cores.split()],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = python("-c", COMPILE, *cores.split())
     assert done.stdout.split() == 2 * cores.split(), done.stderr[-2000:]
 
 

@@ -4,14 +4,13 @@ import json
 import pickle
 import random
 import shutil
-import subprocess
-import sys
 from itertools import pairwise
 from pathlib import Path
 from threading import Thread
 
 import pytest
 
+from command_line import python
 from pernn.errors import CorruptError, VersionError
 from pernn.lab.store import (
     Sweep,
@@ -75,8 +74,7 @@ print(len(found))
 """
     if not Path("/proc/self/task").is_dir():
         pytest.skip("no list of threads")
-    words = [sys.executable, "-c", code, str(published)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    done = python("-c", code, published)
     assert (done.stdout, done.stderr) == ("3\n", "")
 
 

@@ -1,13 +1,12 @@
 """Our optimisers: the numbers of PyTorch's own, without what PyTorch's own load."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 import torch
 from torch import nn
 
+from command_line import python
 from pernn.lab.runs import build, execute, load_model
 from pernn.lab.training.state import FusedAdam, Momentum
 from training.test_loop import SPEC
@@ -113,6 +112,5 @@ for core in ("elman", "gru", "lstm", "s4d", "min_gru", "min_lstm", "lru", "gated
     execute(spec, Path(mkdtemp()), device="cpu")
 print([name for name in ("torch._dynamo", "sympy") if name in sys.modules])
 """
-    words = [sys.executable, "-c", code, json.dumps(SPEC.dump())]
-    found = subprocess.run(words, capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
+    found = python("-c", code, json.dumps(SPEC.dump()))
+    assert found.stdout.strip() == "[]", found.stderr

@@ -2,13 +2,12 @@
 
 import contextlib
 import platform
-import subprocess
-import sys
 
 import pytest
 import torch
 
 from agreement import each_way, threads
+from command_line import python
 from pernn.cores import Elman
 from pernn.errors import MachineError
 from pernn.kernels import (
@@ -89,9 +88,7 @@ for tf32, name in ((False, "ieee"), (True, "tf32")):
         print([part.fp32_precision for part in parts] == [name] * 3)
     print([part.fp32_precision for part in parts] == before)
 """
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False
-    )
+    done = python("-W", "error", "-c", code)
     assert done.stdout.split() == ["True"] * 4, done.stderr
 
 
@@ -256,8 +253,6 @@ print(faults())
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can be told")
 def test_memory_that_was_freed_costs_no_page_faults_again():
-    done = subprocess.run(
-        [sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True
-    )
+    done = python("-c", FAULTS)
     left, kept = map(int, done.stdout.split())
     assert kept < 100 < left
