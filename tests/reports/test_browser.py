@@ -26,9 +26,7 @@ def browser():
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
-    def lines(run):
-        return [{"update": u, "kind": "test", "loss": 9.0 / u} for u in range(100, 1100, 100)]
-
+    lines = [{"update": u, "kind": "test", "loss": 9.0 / u} for u in range(100, 1100, 100)]
     found = chapter()
     found.further.append(draw_curves(experiment(), curves(trials(), lines), "demo", ()))
     path = tmp_path_factory.mktemp("browser") / "study.html"

@@ -208,28 +208,25 @@ def test_hostile_names_are_text(tmp_path):
     assert text.count("<script") == 1
 
 
-def _drawn(monkeypatch, rows):
+def drawn(monkeypatch, records, lines, **about):
+    """Return the drawing of learning curves, and its figure."""
     figures: list[Any] = []
     keep = lambda figure, stem: figures.append(figure) or ""  # noqa: E731
     monkeypatch.setattr("pernn.lab.reports.drawings.inline", keep)
-    draw_curves(experiment(), rows, "demo", ())
-    return figures[0]
+    found = draw_curves(experiment(**about), curves(records, lines), "demo", ("svg",))
+    return found, figures[0]
 
 
 def test_steep_training_losses_fall_without_a_jump(monkeypatch):
     """A test's line has the mean loss since the test before: far above a steep curve."""
-    records = trials(("gru",), (4,))
-
-    def lines(run):
-        return [
-            {"update": u, "kind": kind, "loss": loss, "token_accuracy": 1 - loss}
-            | ({"train_loss": 0.8} if kind == "test" else {})
-            for u in range(10, 210, 10)
-            for loss in [2.0 ** (-u / 10)]
-            for kind in (["train", "test"] if u % 50 == 0 else ["train"])
-        ]
-
-    figure = _drawn(monkeypatch, curves(records, lines))
+    lines = [
+        {"update": u, "kind": kind, "loss": loss, "token_accuracy": 1 - loss}
+        | ({"train_loss": 0.8} if kind == "test" else {})
+        for u in range(10, 210, 10)
+        for loss in [2.0 ** (-u / 10)]
+        for kind in (["train", "test"] if u % 50 == 0 else ["train"])
+    ]
+    _, figure = drawn(monkeypatch, trials(("gru",), (4,)), lines)
     training, tests, accuracy = figure.axes
     for axes, updates in ((training, range(10, 210, 10)), (tests, (50, 100, 150, 200))):
         for line in axes.lines:
@@ -245,8 +242,7 @@ def test_curves_have_no_empty_panels_and_fit_a_screen(monkeypatch):
     records = [one for core, sizes in cells.items() for one in trials((core,), sizes, (111, 222))]
     records = [{**record, "run": f"{place}"} for place, record in enumerate(records)]
     lines = [{"update": u, "kind": k, "loss": 1.0} for u in (5, 10) for k in ("train", "test")]
-    rows = curves(records, lambda run: lines)
-    figure = _drawn(monkeypatch, rows)
+    curves_of, figure = drawn(monkeypatch, records, lines)
     assert [axes.get_title(loc="right") for axes in figure.axes] == ["n = 2"] * 2 * 8
     assert figure.get_size_inches()[1] <= 15
     titles = [axes.get_title(loc="left").replace("\n", " ") for axes in figure.axes]
@@ -256,11 +252,10 @@ def test_curves_have_no_empty_panels_and_fit_a_screen(monkeypatch):
         assert [title.rpartition(" ")[2] for title in own] == [
             f"{size:,}" for size in (sizes[0], sizes[-1])
         ]
-    drawn = draw_curves(experiment(), rows, "demo", ("svg",))
-    assert drawn.caption.endswith("(8 of 13 conditions)")
-    assert drawn.contents.keys() == {"learning_curves.svg"}
+    assert curves_of.caption.endswith("(8 of 13 conditions)")
+    assert curves_of.contents.keys() == {"learning_curves.svg"}
     for said in ("thin lines or dots: trials", "scale demo", "n = 2 seeds"):
-        assert said in drawn.footer
+        assert said in curves_of.footer
 
 
 def test_of_tuned_sweeps_the_curves_are_those_that_are_judged(monkeypatch):
@@ -274,28 +269,18 @@ def test_of_tuned_sweeps_the_curves_are_those_that_are_judged(monkeypatch):
         for size in range(1, 10)
         for one in trials(("gru",), (4,), (111, 222, 333) if size == 4 else (111,))
     ]
-    figures: list[Any] = []
-    keep = lambda figure, stem: figures.append(figure) or ""  # noqa: E731
-    monkeypatch.setattr("pernn.lab.reports.drawings.inline", keep)
     lines = [{"update": u, "kind": "train", "loss": 1.0} for u in (5, 10)]
-    drawn = draw_curves(experiment(claims=(claim,)), curves(records, lambda run: lines), "demo", ())
-    assert drawn.caption == "How the networks learnt (1 of 9 conditions)"
-    (axes,) = figures[0].axes
+    curves_of, figure = drawn(monkeypatch, records, lines, claims=(claim,))
+    assert curves_of.caption == "How the networks learnt (1 of 9 conditions)"
+    (axes,) = figure.axes
     assert axes.get_title(loc="right") == "n = 2"
-    assert drawn.caption in figures[0].get_suptitle()
+    assert curves_of.caption in figure.get_suptitle()
 
 
 def test_curves_call_networks_by_the_codes_that_the_task_gives():
-    settings = settings_of(
-        curves(
-            [
-                {**one, "task.codes": code, "encoding.kind": "none", "run": f"{code}-{one['run']}"}
-                for code in ("noise", "keys")
-                for one in trials(("gru",), (4,), (111,))[:1]
-            ],
-            lambda run: [],
-        )
-    )
+    vanilla = trials(("gru",), (4,), (111,))[0]
+    records = [{**vanilla, "task.codes": code, "run": code} for code in ("noise", "keys")]
+    settings = settings_of(curves(records, []))
     assert _conditions(experiment().figure, settings)[1] == "task.codes"
 
 

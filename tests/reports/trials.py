@@ -114,14 +114,13 @@ def stability(seeds=SEEDS, shift=0.0):
 
 
 def curves(records, lines):
-    found = []
-    for record in records:
-        spec = {key: value for key, value in record.items() if is_setting(key)}
-        kinds: dict[str, dict[str, list[Any]]] = {"train": {}, "test": {}}
-        for line in lines(record["run"]):
-            for name, value in line.items():
-                if name != "kind":
-                    kinds[line["kind"]].setdefault(name, []).append(value)
-        result = {"metrics": {}, "tables": {"by_update": kinds["test"]}}
-        found.append(Trial(record["run"], spec, result, {}, kinds["train"]))
-    return found
+    """Return trials with these settings, and all with one log."""
+    kinds: dict[str, dict[str, list[Any]]] = {"train": {}, "test": {}}
+    for line in lines:
+        for name, value in line.items():
+            if name != "kind":
+                kinds[line["kind"]].setdefault(name, []).append(value)
+    result = {"metrics": {}, "tables": {"by_update": kinds["test"]}}
+    specs = [{key: one[key] for key in one if is_setting(key)} for one in records]
+    runs = [one["run"] for one in records]
+    return [Trial(*of, result, {}, kinds["train"]) for of in zip(runs, specs, strict=True)]
