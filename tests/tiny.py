@@ -31,3 +31,9 @@ def tiny(kind="reverse_ordering", core="lstm", *, hidden_size=8, training=None, 
             "training": {**TRAINING, **(training or {})},
         }
     )
+
+
+def after(first, spec):
+    """Return a trial that goes on with the network of a first one."""
+    stage = {"task": first.task.dump(), "training": first.training.dump()}
+    return spec.override({"pretraining": stage})

@@ -10,7 +10,7 @@ import pytest
 from pernn.lab.runs import execute
 from pernn.lab.store import RunDirectory
 from runs.bits import contents
-from tiny import tiny
+from tiny import after, tiny
 
 SPEC = tiny(
     "reverse_ordering",
@@ -21,9 +21,7 @@ SPEC = tiny(
 LONGER = {"training.iterations": 120, "training.checkpoint_interval": 4}
 FIRST = tiny("reverse_ordering", vocab_size=4, training={"iterations": 60})
 KINDS = ("variable_length", "language_modelling")
-IN_TWO_STAGES = SPEC.override(
-    {"pretraining": {"task": FIRST.task.dump(), "training": FIRST.training.dump()}}
-)
+IN_TWO_STAGES = after(FIRST, SPEC)
 
 
 def run_and_kill(spec, root, num_kills):

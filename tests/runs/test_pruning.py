@@ -5,15 +5,13 @@ import pytest
 from pernn.errors import PernnError
 from pernn.lab.runs import delete_leftovers, execute, find_leftovers, with_stages
 from pernn.lab.store import RunDirectory, list_runs
-from tiny import tiny
+from tiny import after, tiny
 
 OFTEN = {"evaluation_interval": 6, "checkpoint_interval": 2, "keep_interval": 4}
 TRAINING = tiny("dual_frequency", "gru", vocab_size=8, length=8, num_per_cell=2, training=OFTEN)
 ANALYSIS = TRAINING.override({"analysis": {"num_per_condition": 2}})
 FIRST = tiny(vocab_size=4, training={**OFTEN, "keep_interval": None})
-SECOND = tiny("reverse_ordering", "gru", training=OFTEN).override(
-    {"pretraining": {"task": FIRST.task.dump(), "training": FIRST.training.dump()}}
-)
+SECOND = after(FIRST, tiny(core="gru", training=OFTEN))
 
 
 def updates(root, spec):

@@ -14,12 +14,10 @@ from pernn.lab.store import RunDirectory, sealed
 from pernn.lab.training import advance
 from runs import test_anatomy
 from runs.bits import contents, cut
-from tiny import tiny
+from tiny import after, tiny
 
 FIRST = tiny("reverse_ordering", "gru", vocab_size=4, training={"iterations": 9})
-EXTENDED = tiny("reverse_ordering", "gru", vocab_size=8, training={"iterations": 7}).override(
-    {"pretraining": {"task": FIRST.task.dump(), "training": FIRST.training.dump()}}
-)
+EXTENDED = after(FIRST, tiny(core="gru", vocab_size=8, training={"iterations": 7}))
 TRAINING = tiny("dual_frequency", training={"keep_interval": 4, "iterations": 10})
 SPEC = TRAINING.override({"analysis": {"num_per_condition": 3, "map_per_condition": 2}})
 
@@ -117,10 +115,11 @@ def test_a_pretraining_without_its_checkpoint_is_said(tmp_path):
         execute(EXTENDED, tmp_path, device="cpu")
 
 
-def test_what_follows_on_a_diverged_pretraining_has_diverged_too(tmp_path, monkeypatch):
-    def diverge(*_):
-        raise TrialError("the loss became nan")
+def diverge(*_):
+    raise TrialError("the loss became nan")
 
+
+def test_what_follows_on_a_diverged_pretraining_has_diverged_too(tmp_path, monkeypatch):
     monkeypatch.setattr(execution, "advance", diverge)
     said: list[str] = []
     result = execute(EXTENDED, tmp_path, device="cpu", on_warning=said.append).result
@@ -136,9 +135,6 @@ def test_what_follows_on_a_diverged_pretraining_has_diverged_too(tmp_path, monke
 
 
 def test_the_stability_of_a_diverged_pretraining_is_that_of_no_update(tmp_path, monkeypatch):
-    def diverge(*_):
-        raise TrialError("the loss became nan")
-
     monkeypatch.setattr(execution, "advance", diverge)
     spec = EXTENDED.override({"analysis": {"num_per_condition": 2}})
     result = execute(spec, tmp_path, device="cpu", on_warning=lambda line: None).result
@@ -229,13 +225,13 @@ def test_the_command_analyses_a_half_finished_run(tmp_path):
 def test_gradients_of_a_diverged_training_count_as_the_worst(tmp_path, monkeypatch):
     """What was kept before is measured; from then on similarities are −1."""
 
-    def diverge(state, *arguments):
+    def diverge_late(state, *arguments):
         for event in advance(state, *arguments):
             yield event
             if state.update == 5:
-                raise TrialError("the loss became nan")
+                diverge()
 
-    monkeypatch.setattr(execution, "advance", diverge)
+    monkeypatch.setattr(execution, "advance", diverge_late)
     with pytest.warns(UserWarning, match="diverged after update 5"):
         result = execute(SPEC, tmp_path, device="cpu").result
     assert result["diverged"] == {"update": 5, "reason": "the loss became nan"}
