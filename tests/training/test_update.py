@@ -16,7 +16,7 @@ from pernn.lab.runs import RunSpec, build
 from pernn.lab.training import TrainState, advance
 from pernn.lab.training.objective import show
 from pernn.lab.training.update import RecordedUpdate, Update, clip_gradients, make_update
-from training.test_loop import SPEC, start
+from training.test_loop import SPEC, equal, start
 
 CPU = torch.device("cpu")
 
@@ -42,11 +42,6 @@ class Recorder:
 def rate_as_tensor(state: TrainState) -> None:
     """As on a GPU, where a recording reads the rate where it lies."""
     state.optimizer.rate = torch.zeros(())
-
-
-def equal(one: TrainState, other: TrainState) -> bool:
-    left, right = one.dump(), other.dump()
-    return left.keys() == right.keys() and all(np.array_equal(left[n], right[n]) for n in left)
 
 
 @pytest.mark.parametrize(
