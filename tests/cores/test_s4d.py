@@ -28,8 +28,8 @@ def build(method="auto", layers=1, seed=1, **options):
     return core
 
 
-def initial(layers, modes=4):
-    return draw(layers, BATCH, HIDDEN, modes, 2, seed=3)
+def initial(layers):
+    return draw(layers, BATCH, HIDDEN, 4, 2, seed=3)
 
 
 def close(found, expected, tolerance=1e-10):

@@ -105,8 +105,7 @@ def test_a_packed_sequence_is_each_sequence_alone(kind, offset):
     packed = pack_sequence(sequences, enforce_sorted=False)
     outputs, final, *ends = wrapped(packed, position_offset=offset)
     assert isinstance(outputs, PackedSequence)
-    offsets = [0 if offset is None else int(offset) if isinstance(offset, int) else int(offset[i])
-               for i in range(4)]  # fmt: skip
+    offsets = torch.as_tensor(0 if offset is None else offset).expand(4).tolist()
     for index, found in enumerate(unpack_sequence(outputs)):
         alone, end, position = wrapped(sequences[index], position_offset=offsets[index])
         close(found, alone)

@@ -38,8 +38,8 @@ curves = st.lists(st.floats(0, 1), min_size=1, max_size=40).map(
 levels = st.floats(0.01, 1)
 
 
-def log_linear(updates, slope=0.1):
-    return [slope * math.log2(update) for update in updates]
+def log_linear(updates):
+    return [0.1 * math.log2(update) for update in updates]
 
 
 @given(curves, levels, levels, st.floats(1, CAP))

@@ -104,26 +104,25 @@ def test_a_silent_holder_on_another_host_is_followed_after_its_lease(run, monkey
 
 
 def test_two_writers_of_the_same_lines_converge(run, tmp_path):
-    lines = [{"update": update, "loss": 1 / update} for update in range(1, 9)]
     alone = RunDirectory(tmp_path / "alone", RUN)
     alone.path.mkdir(parents=True)
-    for line in lines:
+    for line in LINES:
         alone.append_metrics(line)
     run.path.mkdir(parents=True)
     late = RunDirectory(tmp_path, RUN)
-    for line in lines[:5]:
+    for line in LINES[:5]:
         late.append_metrics(line)
     seen = run.path.joinpath("metrics.jsonl").read_text().splitlines(keepends=True)[:2]
     run.restore_metrics({"metrics": "".join(seen)})
     # The late one is a few lines ahead: its next one would leave a hole.
     with pytest.raises(CorruptError, match="run the same command again"):
-        late.append_metrics(lines[5])
+        late.append_metrics(LINES[5])
     with pytest.raises(CorruptError, match="run the same command again"):
         late.metrics_so_far()
     late.restore_metrics({"metrics": "".join(seen)})
-    for line in lines[2:]:
+    for line in LINES[2:]:
         late.append_metrics(line)
-    for line in lines[2:]:
+    for line in LINES[2:]:
         run.append_metrics(line)
     late.append_metrics({"update": 9})
     with pytest.raises(CorruptError, match="changed while"):
