@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from agreement import each_way
+from analysis.test_memory import Linear
 from drawn import draw, parts_of
 from oracle import autograd_jacobian, effective_rank, plain_core, similarity
 from pernn.analysis import compare_jacobians, jacobian, linearise
@@ -205,21 +206,14 @@ def test_autograd_finds_in_float32_what_float64_has(kind, generator):
     np.testing.assert_allclose(found.first_rank, exact.first_rank, rtol=1e-4)
 
 
-class Decay(nn.Module):
-    """h_t = h_{t−1} / 10 + x_t, times a constant that is float32 whatever the module is."""
+class Decay(Linear):
+    """h_t = h_{t−1} / 10 + x_t, whose matrices are float32 whatever the module is."""
 
-    input_size = hidden_size = 2
+    def __init__(self):
+        super().__init__(torch.eye(2) / 10, torch.eye(2))
 
-    def project(self, inputs, *, offset=0, bias=True):
-        return inputs
-
-    def recur(self, gates, state=None):
-        state = gates.new_zeros(len(gates), 2) if state is None else state
-        outputs = []
-        for gate in gates.unbind(1):
-            state = state @ (torch.eye(2) / 10) + gate
-            outputs.append(state)
-        return torch.stack(outputs, dim=1), state
+    def double(self):
+        return self
 
 
 def test_small_gradients_of_any_module_are_found_and_no_number_has_no_rank(generator):
