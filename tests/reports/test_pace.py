@@ -15,10 +15,8 @@ from scipy import stats
 from pernn.lab.experiments import (
     LEVELS,
     Choice,
-    Claim,
     Equivalent,
     Grows,
-    Place,
     Sooner,
     pace_column,
 )
@@ -26,7 +24,7 @@ from pernn.lab.reports import Report, Side, compare_pace, select
 from pernn.lab.store import Sweep
 from pernn.lab.trials import Pace, Trial, gather, publish, read_published, updates_to
 from rebuild import pace_parts
-from reports.test_claims import judge
+from reports.test_claims import claim, judge
 from reports.trials import ENCODING, SEEDS, experiment, trial
 from store.finished import finish, spec
 
@@ -110,9 +108,9 @@ def test_records_have_columns_that_say_what_is_censored():
     assert found["updates_to_0.5"] == pytest.approx(2)
 
 
-def claim(**changes):
+def sooner(**changes):
     values = {"level": 0.9, "where": {}, "contrast": ENCODING, "cells": "task.vocab_size"}
-    return Claim("c", "It is sooner.", Place("v3", "section 2"), Sooner(**{**values, **changes}))
+    return claim(Sooner(**{**values, **changes}))
 
 
 FACTORS = (1.1, 1.3, 1.2, 1.5, 1.4)
@@ -127,7 +125,7 @@ def pairs(*factors):
 
 
 def test_sooner_is_students_t_of_log2_factors():
-    found = judge(claim(), pairs(*FACTORS))
+    found = judge(sooner(), pairs(*FACTORS))
     expected = stats.ttest_1samp(np.log2(FACTORS), 0.0)
     bounds = expected.confidence_interval()
     assert found.verdict == "supported"
@@ -137,20 +135,20 @@ def test_sooner_is_students_t_of_log2_factors():
     assert found.detail.startswith("a factor of 1.29 [1.1")
     assert found.quantity.startswith("log2 of updates_to_0.9, none − sinusoidal")
     assert found.remark == ""
-    assert judge(claim(sign=-1), pairs(*FACTORS)).verdict == "contradicted"
-    more = claim(factor=1.29, factor_origin="ours")
+    assert judge(sooner(sign=-1), pairs(*FACTORS)).verdict == "contradicted"
+    more = sooner(factor=1.29, factor_origin="ours")
     assert judge(more, pairs(*FACTORS)).verdict == "inconclusive"
 
 
 def test_trials_that_never_arrive_count_at_the_last_update_and_others_are_not_run():
-    found = judge(claim(), pairs(1.1, 1.3, 1.2, 4.0, 8.0))
+    found = judge(sooner(), pairs(1.1, 1.3, 1.2, 4.0, 8.0))
     restricted = np.log2([1.1, 1.3, 1.2, 1.6, 1.6])
     assert found.interval.estimate == pytest.approx(restricted.mean())
     assert found.num_seeds == 5
     assert "never reached, and counted at the last update: 2 of 5 none" in found.remark
     bare = [{k: v for k, v in one.items() if "updates_to" not in k} for one in pairs(*FACTORS)]
-    assert judge(claim(), bare).verdict == "not run"
-    assert json.dumps(judge(claim(), pairs(*FACTORS)).dump())
+    assert judge(sooner(), bare).verdict == "not run"
+    assert json.dumps(judge(sooner(), pairs(*FACTORS)).dump())
 
 
 PACE, SIZE, VANILLA = pace_column(0.9), "task.vocab_size", {"encoding.kind": "none"}
@@ -176,8 +174,7 @@ def test_where_neither_side_arrives_their_equality_decides_nothing(
         for place, seed in enumerate(SEEDS)
         for kind in CONDITIONS
     ]
-    one = Claim("c", "It is sooner.", Place("v3", "section 2"), predicate)
-    found = judge(one, [*pairs(*FACTORS), *slow])
+    found = judge(claim(predicate), [*pairs(*FACTORS), *slow])
     assert found.verdict == after
     if predicate.contrast is not None:
         assert "at task.vocab_size = 16 half or more of each side's trials" in found.remark
@@ -185,7 +182,7 @@ def test_where_neither_side_arrives_their_equality_decides_nothing(
         assert found.detectable is None
         assert found.dump()["is_cut"] is True
     monkeypatch.setattr("pernn.lab.reports.findings._is_cut", lambda *about: False)
-    assert judge(one, [*pairs(*FACTORS), *slow]).verdict == before
+    assert judge(claim(predicate), [*pairs(*FACTORS), *slow]).verdict == before
 
 
 @pytest.mark.parametrize(("num_slow", "is_cut"), [(1, False), (2, True), (3, True)])
@@ -195,7 +192,7 @@ def test_neither_side_arrives_where_half_of_each_or_more_do_not(num_slow, is_cut
         for place, seed in enumerate(SEEDS[:4])
         for kind in CONDITIONS
     ]
-    assert ("half or more of each side's trials" in judge(claim(), found).remark) is is_cut
+    assert ("half or more of each side's trials" in judge(sooner(), found).remark) is is_cut
 
 
 def test_trainings_of_unequal_length_are_compared_within_the_shorter():
@@ -203,7 +200,7 @@ def test_trainings_of_unequal_length_are_compared_within_the_shorter():
     for one in longer:
         if one["encoding.kind"] == "none":
             one |= {"training.iterations": 2048, "updates_to_0.9": 1500.0}
-    found = judge(claim(), longer)
+    found = judge(sooner(), longer)
     assert found.interval.estimate == pytest.approx(math.log2(1024 / 640))
     assert "5 of 5 none" in found.remark
     sides = [[one for one in longer if one["encoding.kind"] == kind] for kind in CONDITIONS]
@@ -248,7 +245,7 @@ def test_arms_of_one_kind_have_a_table_each():
 
 
 def test_seeds_that_choose_a_rate_are_in_no_factor_of_the_page():
-    choosing = replace(claim(), choice=Choice("training.learning_rate", "m", SEEDS[3:]))
+    choosing = replace(sooner(), choice=Choice("training.learning_rate", "m", SEEDS[3:]))
     records = [{**one, "task.kind": "reverse_ordering"} for one in pairs(*FACTORS)]
     judged = [one for one in records if one["seed"] in SEEDS[:3]]
     found, expected = (

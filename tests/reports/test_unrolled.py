@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from pernn.errors import ConfigError, CorruptError
-from pernn.lab.experiments import AtLeast, Claim, Contrast, Differs, Place
+from pernn.lab.experiments import AtLeast, Contrast, Differs
 from pernn.lab.reports import export_records, report
 from pernn.lab.trials import unroll
-from reports.test_claims import judge
+from reports.test_claims import claim, judge
 from reports.test_drawn import GRID
 from reports.test_page import SVG, write
 from reports.trials import by_condition, by_length, trial, trials
@@ -57,25 +57,21 @@ def test_a_column_named_like_a_setting_is_refused(name):
         unroll([trial(run=7, seed=1, tables={"t": {name: [1]}})], "t")
 
 
-def claim(predicate, table=None):
-    return Claim("name", "statement", Place("v3", "Fig. 3"), predicate, table)
-
-
 def test_claims_are_about_rows():
     records = by_condition()
     rare = Contrast("disturbants", treated="rare", baseline="frequent")
     where = {"target": "rare", "encoding.kind": "none", "core.kind": "gru"}
     harms = Differs("token_accuracy", where, rare, "position", sign=-1)
-    found = judge(claim(harms, "by_position"), records)
+    found = judge(claim(harms, table="by_position"), records)
     assert (found.verdict, found.num_seeds) == ("supported", 5)
     early = {**where, "disturbants": "rare", "position": tuple(range(1, 5))}
     masters = AtLeast("token_accuracy", early, "position", (1, 2, 3, 4), 0.95, "ours")
-    assert judge(claim(masters, "by_position"), records).verdict == "contradicted"
+    assert judge(claim(masters, table="by_position"), records).verdict == "contradicted"
     assert judge(claim(harms), records).verdict == "not run"
-    missing = judge(claim(harms, "by_length"), records)
+    missing = judge(claim(harms, table="by_length"), records)
     assert missing.verdict == "not run"
     assert missing.detail == "no finished trial has a table 'by_length'"
-    assert judge(claim(harms, "by_position"), []).verdict == "not run"
+    assert judge(claim(harms, table="by_position"), []).verdict == "not run"
 
 
 LAYOUT = replace(GRID, metrics=("token_accuracy",))
