@@ -68,15 +68,17 @@ def ran(tmp_path_factory, one_format):
     return root, run(root)
 
 
-def marks(root, name, **changes):
-    """What the report says of each claim that was judged; the experiment may be another."""
+def verdicts(root, name, **changes):
+    """Those of the report; the experiment may be another."""
     found = read_plan(root, name, pytest.fail)
     found = replace(found, experiment=replace(found.experiment, **changes))
-    return {
-        one.claim.name: (one.registration, one.remark)
-        for one in report_of(root, found, pytest.fail).verdicts
-        if one.verdict != "not run"
-    }
+    return report_of(root, found, pytest.fail).verdicts
+
+
+def marks(root, name, **changes):
+    """What the report says of each claim that was judged."""
+    found = [one for one in verdicts(root, name, **changes) if one.verdict != "not run"]
+    return {one.claim.name: (one.registration, one.remark) for one in found}
 
 
 EARLY = "2026-01-01T00:00:00+00:00"
@@ -151,8 +153,7 @@ def test_there_is_no_verdict_before_all_trials_are_finished(plan, ran, copy):
     shutil.rmtree(root / "runs" / load_sweep(root, name).runs[0])
 
     def judged():
-        found = report_of(root, read_plan(root, name, pytest.fail), pytest.fail).verdicts
-        (one,) = (one for one in found if one.claim.name == CLAIM)
+        (one,) = (one for one in verdicts(root, name) if one.claim.name == CLAIM)
         return one
 
     # Without a plan four seeds are judged, as far as they go.
@@ -165,15 +166,10 @@ def test_there_is_no_verdict_before_all_trials_are_finished(plan, ran, copy):
 
 def test_a_claim_that_came_later_changes_no_registered_verdict(plan, ran):
     register_at(plan, EARLY)
-    one, (root, name) = claim_of(), ran
-
-    def judged(*claims):
-        found = read_plan(root, name, pytest.fail)
-        found = replace(found, experiment=replace(found.experiment, claims=claims))
-        return report_of(root, found, pytest.fail).verdicts
-
-    (alone,) = judged(one)
-    first, registered, last = judged(replace(one, name="a"), one, replace(one, name="b"))
+    one = claim_of()
+    (alone,) = verdicts(*ran, claims=(one,))
+    three = (replace(one, name="a"), one, replace(one, name="b"))
+    first, registered, last = verdicts(*ran, claims=three)
     assert registered == alone
     assert [first.claim.name, last.claim.name] == ["a", "b"]
     # They are corrected for all three.
