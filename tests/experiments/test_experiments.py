@@ -225,9 +225,8 @@ def test_a_miniature_goes_from_specs_to_figure_and_verdicts(experiment, tmp_path
     flat = [flatten(spec.dump()) for spec in specs]
     allowed = {"seed": {111}}
     if all(claim.choice and claim.choice.value is None for claim in experiment.claims):
-        allowed["seed"] |= {
-            *VALIDATION.get(experiment.name, ())
-        }  # without them nothing can be judged
+        # Without them nothing can be judged.
+        allowed["seed"].update(VALIDATION.get(experiment.name, ()))
     # A contrast needs all lines.
     for column in {*names_of(layout.x), *names_of(layout.panels)[:1]} - {*names_of(layout.lines)}:
         values = {spec.get(column) for spec in flat}

@@ -40,7 +40,6 @@ def test_a_cluster_that_lacks_what_a_trial_needs_or_is_not_there_is_told(tmp_pat
     pytest.importorskip("ray", reason=NEEDS_RAY)
     with pytest.raises(MachineError, match="no node has 1 CPU and 1 GPU for a trial"):
         RayRunner(address="local", gpus_per_trial=1).run(SPECS, tmp_path, Ear())
-    pytest.importorskip("ray", reason=NEEDS_RAY)
     with pytest.raises(MachineError, match=r"Ray \(somewhere\): ValueError: Invalid address"):
         RayRunner(address="somewhere").run(SPECS, tmp_path, Ear())
     assert [path.name for path in tmp_path.iterdir()] == [LOG]
