@@ -2,6 +2,7 @@
 
 from contextlib import nullcontext
 from functools import partial
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ import drawn
 from agreement import threads
 from pairs import pairwise
 from pernn.cores import GRU, LSTM, Elman, Projected
+from pernn.cores.scanning import LEAST_STEPS, scan
 from pernn.kernels import describe_kernels, find_kernels, without_kernels
 from pernn.lab.training import computing
 
@@ -79,7 +81,9 @@ def check(core, inputs, state, num_outputs, *, tolerance=2e-6):
 
     Without vector extensions the library adds up 192 terms one after another, and is off by 3e-6.
     """
-    found = measure(core, inputs, state, num_outputs)
+    with patch("pernn.cores.recurrent.scan", wraps=scan) as compiled:
+        found = measure(core, inputs, state, num_outputs)
+    assert compiled.called == (inputs.num_steps >= LEAST_STEPS)
     with without_kernels():
         expected = measure(core, inputs, state, num_outputs, torch.float64)
         plain = measure(core, inputs, state, num_outputs)
