@@ -31,7 +31,6 @@ def test_every_notebook_is_here():
 
 @pytest.mark.parametrize("name", SIZES)
 def test_it_runs(name, tmp_path, monkeypatch, capsys, one_format):
-    pytest.importorskip("pandas")
     monkeypatch.chdir(tmp_path)
     names, shown, cells = {}, [], book_of(name)["cells"]
     monkeypatch.setattr("matplotlib.pyplot.show", lambda: shown.append(True))

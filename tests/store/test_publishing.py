@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from threading import Thread
 
+import pandas as pd
 import pytest
 
 from command_line import python
@@ -274,16 +275,12 @@ def test_a_value_of_any_kind_comes_back_to_the_last_bit():
 
 
 def test_any_tool_can_use_the_columns(published):
-    pandas = pytest.importorskip("pandas")
     (file,) = published.iterdir()
-    frame = pandas.read_parquet(file)
+    frame = pd.read_parquet(file)
     trials = read_published(published)
     assert list(frame["run"]) == [one.run for one in trials]
-    assert frame.dtypes[["seed", "core.hidden_size", "token_accuracy"]].to_list() == [
-        "int64",
-        "int64",
-        "float64",
-    ]
+    types = frame.dtypes[["seed", "core.hidden_size", "token_accuracy"]]
+    assert types.to_list() == ["int64", "int64", "float64"]
     assert list(frame.token_accuracy) == [one.row()["token_accuracy"] for one in trials]
     assert list(frame["environment.processor"]) == ["one"] * 3
     assert [list(curve) for curve in frame["curves.loss"]] == [one.curves["loss"] for one in trials]
