@@ -6,13 +6,7 @@ import pytest
 from command_line import call
 from corpora.conftest import text_of
 from pernn.errors import ConfigError, CorruptError, MachineError
-from pernn.lab.corpora import (
-    LanguageModellingConfig,
-    TextConfig,
-    keep_text,
-    prepare,
-    raw_folder,
-)
+from pernn.lab.corpora import LanguageModellingConfig, TextConfig, keep_text, prepare, raw_folder
 from pernn.lab.corpora.text import find_text, split_paragraphs
 from pernn.lab.runs import RunSpec
 

@@ -12,14 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from pernn.lab.experiments import (
-    LEVELS,
-    Choice,
-    Equivalent,
-    Grows,
-    Sooner,
-    pace_column,
-)
+from pernn.lab.experiments import LEVELS, Choice, Equivalent, Grows, Sooner, pace_column
 from pernn.lab.reports import Report, Side, compare_pace, select
 from pernn.lab.store import Sweep
 from pernn.lab.trials import Pace, Trial, gather, publish, read_published, updates_to

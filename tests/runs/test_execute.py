@@ -254,8 +254,7 @@ def test_the_least_is_no_more_than_what_is_there():
 )
 def test_every_size_has_a_bound(path, value):
     with pytest.raises(
-        ConfigError,
-        match=rf"{path}: .* less than or equal to \S+, got {str(value)[:9]}",
+        ConfigError, match=rf"{path}: .* less than or equal to \S+, got {str(value)[:9]}"
     ):
         RunSpec().override({path: value})
 

@@ -174,14 +174,8 @@ def test_links_are_not_followed(run, tmp_path, name):
 
 
 def test_links_of_sweeps_and_folders_that_are_no_checkpoints_are_left_alone(tmp_path):
-    for name in (
-        "update-5",
-        "update-x",
-        "update-0000000001",
-        "update-٠٠٠٠٠٠٠٠١",
-        "update-000000003",
-    ):
-        (tmp_path / name).mkdir()
+    for number in ("5", "x", "0000000001", "٠٠٠٠٠٠٠٠١", "000000003"):
+        (tmp_path / f"update-{number}").mkdir()
     assert CheckpointFolder(tmp_path).updates() == [3]
     (tmp_path / "sweeps").mkdir()
     (tmp_path / "outside").mkdir()

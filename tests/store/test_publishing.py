@@ -13,11 +13,7 @@ import pytest
 
 from command_line import python
 from pernn.errors import CorruptError, VersionError
-from pernn.lab.store import (
-    Sweep,
-    describe_publication,
-    save_sweep,
-)
+from pernn.lab.store import Sweep, describe_publication, save_sweep
 from pernn.lab.store.published import from_table, open_parquet, read_table, to_parquet
 from pernn.lab.trials import MAX_POINTS, find_published, gather, publish, read_published
 from store.finished import Trap, begin, logged, spec

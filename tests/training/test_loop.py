@@ -11,14 +11,7 @@ from oracle import PlainRNN
 from pernn.errors import CorruptError, TrialError
 from pernn.lab.cores import CORES
 from pernn.lab.runs import RunSpec, Trial, build
-from pernn.lab.training import (
-    Event,
-    Precision,
-    TrainState,
-    advance,
-    computing,
-    evaluate,
-)
+from pernn.lab.training import Event, Precision, TrainState, advance, computing, evaluate
 from tiny import tiny
 
 CPU = torch.device("cpu")

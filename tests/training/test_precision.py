@@ -10,13 +10,7 @@ from agreement import each_way, threads
 from command_line import python
 from pernn.cores import Elman
 from pernn.errors import MachineError
-from pernn.kernels import (
-    describe_kernels,
-    find_kernels,
-    flush_denormals,
-    rounded,
-    rounds_products,
-)
+from pernn.kernels import describe_kernels, find_kernels, flush_denormals, rounded, rounds_products
 from pernn.lab.cores import CORES
 from pernn.lab.runs import build
 from pernn.lab.training import (
