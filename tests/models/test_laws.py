@@ -9,7 +9,6 @@ from torch.nn import functional as F
 from agreement import assert_agree, assert_as_exact
 from oracle import PlainRNN
 from pairs import pairwise
-from pernn.errors import ConfigError
 from pernn.lab.cores import CORES
 from pernn.lab.encodings import ENCODINGS
 from pernn.models import AutoregressiveRNN, CodedRNN, PositionEncodedRNN, VectorRNN
@@ -45,7 +44,6 @@ CASES = [
     if network != "autoregressive" or not place.get("masked")
     if network in ("queried", "vector", "autoregressive") or place in ({}, PLACES[0])
 ]
-each_network = pytest.mark.parametrize("network", ["queried", "vector", "autoregressive"])
 
 
 def build(
@@ -162,17 +160,7 @@ def test_which_steps_are_scored(network, num_queries, num_scored):
         torch.testing.assert_close(outputs, every[:, -wanted:])
 
 
-@each_network
-@pytest.mark.parametrize("num_scored", [0, -1, 9])
-def test_scoring_steps_that_do_not_exist_is_refused(network, num_scored):
-    model, (tokens, options) = build(network).double(), shown(network, 7)
-    steps = tokens.shape[1] + options.get("num_queries", 0)
-    message = rf"num_scored must lie in 1 … {steps} steps, got {num_scored}"
-    with pytest.raises(ConfigError, match=message):
-        model(tokens, **{**options, "num_scored": num_scored})
-
-
-@each_network
+@pytest.mark.parametrize("network", ["queried", "vector", "autoregressive"])
 def test_the_generator_alone_decides_the_weights(network):
     state = torch.get_rng_state()
     one, same = (build(network, encoding="learned") for _ in range(2))

@@ -32,6 +32,7 @@ CODED = CodedRNN(5, "gru", hidden_size=8, phase_size=4)
 WRAPPED = PositionEncoded(GRU(10, 8, batch_first=True), Sinusoidal(6))
 TWO = [torch.zeros(1, 3), torch.zeros(2, 3)]
 IDS, STATE, IN = torch.zeros(2, 5, dtype=torch.long), torch.zeros(1, 2, 16), r"ids must lie in 0 … "
+SCORED = "num_scored must lie in 1 …"
 NO_TOKENS = [
     (torch.rand(5), r"got torch\.float32 of shape \(5,\)"),
     (torch.zeros(2, 5, dtype=torch.bool), r"got torch\.bool of shape \(2, 5\)"),
@@ -76,6 +77,12 @@ test_what_a_network_cannot_read_is_named = refusals(
     (lambda: CODED(torch.zeros(7, 5)), "ids beside their codes"),
     (lambda: CODED(torch.full((3, 7, 5), 6.0)), IN + "4"),
     (lambda: USUAL(IDS, num_queries=-1), "num_queries is invalid"),
+    *(
+        (lambda number=number: USUAL(IDS, 2, num_scored=number), f"{SCORED} 7 steps, got {number}")
+        for number in (-1, 0, 8)
+    ),
+    (lambda: FED(IDS, num_scored=6), f"{SCORED} 5 steps, got 6"),
+    (lambda: VECTOR(torch.zeros(1, 4, 3), 2, num_scored=7), f"{SCORED} 6 steps, got 7"),
     (
         lambda: USUAL(IDS, position_offset=torch.tensor([0, 1])),
         "expected an int, .*PositionEncoded takes one offset",
