@@ -1,7 +1,6 @@
 """How states hold tokens, and are read: hand-made memories, and laws."""
 
 import math
-import sys
 
 import numpy as np
 import pytest
@@ -19,7 +18,6 @@ from pernn.analysis import (
     subspace_overlap,
 )
 from pernn.cores import GRU, LSTM, S4D, Elman
-from pernn.errors import MachineError
 
 WIDTH, LENGTH = 3, 4
 
@@ -175,9 +173,3 @@ def test_what_is_linear_is_read_in_any_basis_and_nothing_else():
     assert not read[3]
     assert read.sum() == 1_999
     assert not read_linearly(np.full((2_000, 3), 0.1), TOKENS).any()
-
-
-def test_without_scikit_learn_it_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "sklearn.discriminant_analysis", None)
-    with pytest.raises(MachineError, match="probes"):
-        read_linearly(SLOTS, TOKENS)
