@@ -271,23 +271,6 @@ def test_what_is_installed_is_named_by_a_file_listed_and_run(installed):
     assert json.loads((sweep / "claims.json").read_text())["num_finished"] == 8
 
 
-def test_a_file_in_the_current_directory_is_named_by_its_place(tmp_path):
-    (tmp_path / "mingru.py").write_text(recipe("core")[0], encoding="utf-8")
-    trial = """
-        encoding = "none"
-        core = {kind = "lstm", hidden_size = 8}
-        task = {kind = "reverse_ordering", vocab_size = 4, length = 5, num_held_out = 8}
-        training = {iterations = 2, batch_size = 4}
-    """
-    (tmp_path / "trial.toml").write_text(trial)
-    words = ("train", "trial.toml", "--set", "core.kind=mingru:MinGRUConfig", "--json")
-    directory = tmp_path / json.loads(succeed(*words, cwd=tmp_path).stdout)["directory"]
-    core = json.loads((directory / "spec.json").read_text())["spec"]["core"]
-    assert core == {"kind": "mingru:MinGRUConfig", "hidden_size": 8, "num_layers": 1}
-    environment = json.loads((directory / "environment.json").read_text())
-    assert set(environment["parts"]) == {"core"}
-
-
 def test_the_task_is_shown_by_its_place_and_the_page_claims_no_kind_that_is_built_in(tmp_path):
     (tmp_path / "copying.py").write_text(recipe("task")[0], encoding="utf-8")
     words = ("show", "copying:CopyConfig", "--sample", "3", "--set", "length=4")
