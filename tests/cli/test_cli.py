@@ -160,11 +160,7 @@ def blocked(tmp_path):
     [
         (["run", "vocabulary_sise"], 2, "did you mean 'vocabulary_size'"),
         (["run", "vocabulary_size", "-s", "tiny"], 2, "no scale 'tiny'"),
-        (["run", "vocabulary_size", "--set", "core.hiden_size=3"], 2, "did you mean 'hidden_size'"),
-        (["run", "vocabulary_size", "--set", "core.hidden_size"], 2, "expected path=value"),
         (["run", "vocabulary_size", *["--set", "seed=1"] * 2], 2, "seed stands twice"),
-        (["run", "vocabulary_size", "--set", "task.vocab_size=1"], 2, "greater than or equal to 2"),
-        (["train", "{trial}", "--set", "encoding.size=7"], 2, "size must be even"),
         (["train", "{trial}", "--set", "task.num_held_out=5000"], 2, "only 4,096 sequences"),
         (["train", "absent.toml"], 2, "absent.toml"),
         (["train", "{trial}", "--device", "cuda:99"], 3, "no device 'cuda:99' here"),
