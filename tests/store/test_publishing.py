@@ -115,21 +115,20 @@ def test_of_one_trial_in_two_files_that_of_the_first_by_name_counts(tmp_path, pu
 
 
 @pytest.mark.parametrize(
-    ("ends", "expected"),
+    ("end", "told", "expected"),
     [
-        ([("12:01", {})], 120.0),
-        ([("12:01", {"seconds": 50.5})], 101.0),
-        ([("11:00", {})], 0.0),
-        ([("11:00", {"seconds": 50.5})], 101.0),
+        ("12:01", {}, 120.0),
+        ("12:01", {"seconds": 50.5}, 101.0),
+        ("11:00", {}, 0.0),
+        ("11:00", {"seconds": 50.5}, 101.0),
     ],
 )
-def test_core_seconds_do_not_follow_a_clock_that_is_set(tmp_path, ends, expected):
-    (run,) = results(tmp_path / "r", seeds=(0,)).runs[:1]
-    journal = [("12:00", "started", {}), *((time, "finished", more) for time, more in ends)]
-    lines = [
-        {"event": event, "time": f"2026-11-28T{time}:00+00:00", **more}
-        for time, event, more in journal
-    ]
+def test_core_seconds_do_not_follow_a_clock_that_is_set(tmp_path, end, told, expected):
+    run, _ = results(tmp_path / "r", seeds=(0,)).runs
+    lines = (
+        {"event": "started", "time": "2026-11-28T12:00:00+00:00"},
+        {"event": "finished", "time": f"2026-11-28T{end}:00+00:00", **told},
+    )
     path = tmp_path / "r" / "runs" / run / "journal.jsonl"
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     publish(tmp_path / "r", sweep_of(tmp_path / "r", [0]), tmp_path / "evidence")
