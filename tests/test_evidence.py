@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from multiprocessing import active_children
 from pathlib import Path
@@ -14,6 +13,7 @@ from threading import Event, Thread
 import pandas as pd
 import pytest
 import torch
+from scenarios.trials import wait_until
 
 import pernn.lab
 from command_line import call, succeed
@@ -202,10 +202,7 @@ def test_processes_that_draw_leave_with_a_killed_parent(two, tmp_path):
     parent.kill()
     parent.wait()
     assert len(found) == 3
-    for _ in range(600):
-        found = [one for one in found if is_alive(one)]
-        time.sleep(0.1 if found else 0)
-    assert found == []
+    wait_until(lambda: not any(map(is_alive, found)))
 
 
 def is_alive(process):
@@ -431,9 +428,8 @@ def test_a_process_that_draws_leaves_its_queue_unless_interrupts_are_ignored(bef
 def test_a_killed_process_that_draws_is_said(two, tmp_path):
     def kill():
         # Both are there: a pool of Python 3.11 that breaks as it starts another never ends.
-        while len(there := active_children()) < 2:
-            time.sleep(0.01)
-        there[0].kill()
+        wait_until(lambda: len(active_children()) == 2)
+        active_children()[0].kill()
 
     killer = Thread(target=kill)
     killer.start()

@@ -8,11 +8,11 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from rich.console import Console
+from scenarios.trials import wait_until
 
 from cli.tiny import sweep, tiny_run
 from command_line import call as pernn
@@ -211,16 +211,9 @@ def test_bad_input_gets_one_clear_line(finished, tmp_path, words, status, said):
 
 def test_ctrl_c_loses_nothing(tmp_path):
     write(TRIAL.override({"training.iterations": 1_000_000}), tmp_path)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pernn", "train", "trial.json"],
-        cwd=tmp_path,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    deadline = time.monotonic() + 240
-    while not list(tmp_path.glob("results/runs/*/checkpoints/update-*")):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    words = [sys.executable, "-m", "pernn", "train", "trial.json"]
+    process = subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: any(tmp_path.glob("results/runs/*/checkpoints/update-*")))
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=240)
     assert process.returncode == 130

@@ -173,12 +173,8 @@ def test_signals_checkpoint_and_leave(tmp_path, number):
 
 
 def workers_of(process):
-    found = subprocess.run(
-        ["pgrep", "--parent", str(process), "--full", "pernn.lab.runners.worker"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = ["pgrep", "--parent", str(process), "--full", "pernn.lab.runners.worker"]
+    found = subprocess.run(words, capture_output=True, text=True, check=False)
     return [int(word) for word in found.stdout.split()]
 
 
