@@ -12,36 +12,24 @@ from pernn.lab.training import TrainState, evaluate
 from pernn.lab.training.update import RecordedUpdate
 from pernn.models import PositionEncodedRNN
 from stand_in.device import META, RefusedError, stand_in
+from tiny import tiny
 
 pytestmark = pytest.mark.filterwarnings("ignore:for .*copying from a non-meta parameter")
 CORES = ("elman", "gru", "lstm", "s4d")
 ENCODINGS = ("none", "sinusoidal", "learned", "random", "repeated_embedding")
-TASKS = {
-    "reverse_ordering": {},
-    "sorting": {},
-    "delayed_addition": {},
-    "predecessor_query": {"vocab_size": 8},
-    "copying_memory": {"hold_time": 2},
-    "variable_length": {"min_length": 2},
-    "dual_frequency": {"num_per_cell": 2},
-    "autoregressive": {"rule": "sort"},
-    "infinite_vocabulary": {},
-    "vocabulary_extension": {"num_known": 4},
-}
+TASKS = [
+    "reverse_ordering", "sorting", "delayed_addition", "predecessor_query", "copying_memory",
+    "variable_length", "dual_frequency", "autoregressive", "infinite_vocabulary",
+    "vocabulary_extension",
+]  # fmt: skip
+OPTIONS = {"copying_memory": {"hold_time": 2}, "autoregressive": {"rule": "sort"}}
 PRECISIONS = ("fp32", "tf32", "bf16")
 
 
 def make_spec(core, encoding, task, precision, **training):
-    content = {"kind": task, "length": 4, "vocab_size": 6, **TASKS[task]}
-    fields = RunSpec.load({"task": {"kind": task}}).task.dump()
-    content = {name: value for name, value in content.items() if name in fields}
-    if "num_held_out" in fields:
-        content["num_held_out"] = 4
-    size = {"size": 8} if encoding in ("sinusoidal", "learned", "random") else {}
-    spec = {"task": content, "core": {"kind": core, "hidden_size": 8}, "embedding_size": 8}
-    spec["encoding"] = {"kind": encoding, **size}
-    spec["training"] = {"batch_size": 4, "precision": precision, **training}
-    return RunSpec.load(spec)
+    options = OPTIONS.get(task, {})
+    spec = tiny(task, core, training={"precision": precision, **training}, **options)
+    return spec.override({"encoding.kind": encoding})
 
 
 def factors_of(spec: RunSpec) -> set[torch.dtype]:
@@ -72,7 +60,7 @@ def update_and_evaluate(patch: pytest.MonkeyPatch, spec: RunSpec) -> list[str]:
     return mode.recorded
 
 
-@pairwise(core=CORES, encoding=ENCODINGS, task=[*TASKS], precision=PRECISIONS)
+@pairwise(core=CORES, encoding=ENCODINGS, task=TASKS, precision=PRECISIONS)
 def test_nothing_that_a_gpu_refuses(monkeypatch, core, encoding, task, precision):
     recorded = update_and_evaluate(monkeypatch, make_spec(core, encoding, task, precision))
     assert len(recorded) > 100
