@@ -1,6 +1,7 @@
 """The compiled recurrences against the plain ones in float64: outputs, states, gradients."""
 
 from contextlib import nullcontext
+from copy import deepcopy
 from functools import partial
 from unittest.mock import patch
 
@@ -47,8 +48,7 @@ def draw(core, batch, inputs, queries, *, by_token, encodings, seed=2):
 
 def measure(core, inputs, state, num_outputs, dtype=torch.float32):
     """Return outputs, final state and the gradients of all that has one."""
-    core = type(core)(core.input_size, core.hidden_size, core.num_layers).to(dtype)
-    core.load_state_dict(make(core.kernel, core.hidden_size, core.num_layers).state_dict())
+    core = deepcopy(core).to(dtype)
     leaves = {
         name: None if value is None else value.clone().to(dtype).detach().requires_grad_()
         for name, value in {"table": inputs.table, "encodings": inputs.encodings, **state}.items()
