@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float64, Int64
 from pydantic import Field
 
 from pernn.lab.interfaces import UNSCORED, Batch, Measurement, Predictions, Table
-from pernn.lab.metrics import token_accuracy
+from pernn.lab.metrics import group, token_accuracy
 from pernn.lab.tasks import TASKS
 from pernn.randomness import RandomStream
 from pernn.randomness import Split as Purpose
@@ -223,15 +223,11 @@ def by_position(losses: Losses, scored: Bool[np.ndarray, "paragraphs scored"]) -
     Position 2^k, if it is the last one, belongs to the row before.
     """
     width = losses.shape[1]
-    edges = [2**power for power in range(max(1, (width - 1).bit_length()))]
-    found = {}
-    for edge, end in zip(edges, [*edges[1:], width + 1], strict=True):
-        steps = slice(edge - 1, end - 1)
-        found[edge] = losses[:, steps][scored[:, steps]]
-    # Where there are unknown pieces only, nothing is scored.
-    found = {edge: some for edge, some in found.items() if some.size}
+    positions = np.minimum(np.arange(width) + 1, max(1, width - 1))
+    edges = np.broadcast_to(2 ** np.log2(positions).astype(np.int64), scored.shape)
+    found = group(losses[scored], edges[scored])
     return {
-        "position": [*found],
+        "position": [edge for (edge,) in found],
         "perplexity": [perplexity(some) for some in found.values()],
         "num_tokens": [some.size for some in found.values()],
     }
@@ -250,9 +246,9 @@ def by_frequency(
     losses: Float64[np.ndarray, " tokens"], tenths: Int64[np.ndarray, " tokens"]
 ) -> Table:
     """Return the mean loss by the target's frequency, frequent tenths first."""
-    found = {tenth + 1: losses[tenths == tenth] for tenth in np.unique(tenths).tolist()}
+    found = group(losses, tenths + 1)
     return {
-        "tenth": [*found],
+        "tenth": [tenth for (tenth,) in found],
         "loss": [float(some.mean()) for some in found.values()],
         "num_tokens": [some.size for some in found.values()],
     }
