@@ -35,6 +35,9 @@ SHARED = {
 MODULES = {name: module for module, names in SHARED.items() for name in names.split()}
 """Module here that has an experiment, as a constant of its name, if it is not called so itself."""
 
+OF_FIG_2 = "ours; of v3, Fig. 2; v1, Fig. 2"
+"""Where the paper has what most of our own questions are after."""
+
 CATALOGUE = {
     "vocabulary_size": Entry(
         "How large a vocabulary can a recurrent network reverse, with and without an encoding?",
@@ -97,16 +100,14 @@ CATALOGUE = {
         "v3, section 4.2; v5, section 4.1",
     ),
     "learning_rate": Entry(
-        "Does the encoding still help if each network has its own best learning rate?",
-        "ours; of v3, Fig. 2; v1, Fig. 2",
+        "Does the encoding still help if each network has its own best learning rate?", OF_FIG_2
     ),
     "tuned_vocabulary_size": Entry(
-        "How large a vocabulary, each network at its own best learning rate?",
-        "ours; of v3, Fig. 2; v1, Fig. 2",
+        "How large a vocabulary, each network at its own best learning rate?", OF_FIG_2
     ),
     "temperature": Entry(
         "Does the encoding pay where the gradients are noisy, at high rates and small batches?",
-        "ours; of v3, Fig. 2; v1, Fig. 2",
+        OF_FIG_2,
     ),
     "carry": Entry(
         "What must the encoding carry: time, a key for each item, or a drive, and in which phase?",
@@ -116,12 +117,10 @@ CATALOGUE = {
         "How many steps must a clock tell apart?", "ours; of v3, Figs. 10 and 11"
     ),
     "factor_or_exponent": Entry(
-        "Does the encoding save a factor of the updates, or do they grow slower with K?",
-        "ours; of v3, Fig. 2; v1, Fig. 2",
+        "Does the encoding save a factor of the updates, or do they grow slower with K?", OF_FIG_2
     ),
     "scaffold": Entry(
-        "When is the encoding needed: early in training, late, or for every answer?",
-        "ours; of v3, Fig. 2; v1, Fig. 2",
+        "When is the encoding needed: early in training, late, or for every answer?", OF_FIG_2
     ),
     "descent": Entry(
         "Do gradients differ at equal accuracy, and precede the fall of the loss?",
@@ -136,7 +135,7 @@ CATALOGUE = {
     ),
     "anatomy": Entry(
         "Which wrong answers do networks give, and how do they hold tokens, at equal accuracy?",
-        "ours; of v3, Fig. 2; v1, Fig. 2",
+        OF_FIG_2,
     ),
     "who_needs_a_clock": Entry(
         "Which networks need a clock: those whose gates see the state, those whose do not, or all?",
@@ -147,12 +146,10 @@ CATALOGUE = {
         "ours; of v3, section 1",
     ),
     "other_optimizers": Entry(
-        "Does the gain go with Adam, or with the training of the tokens' vectors?",
-        "ours; of v3, Fig. 2; v1, Fig. 2",
+        "Does the gain go with Adam, or with the training of the tokens' vectors?", OF_FIG_2
     ),
     "other_optimizers_gru": Entry(
-        "Is the GRU's gain Adam's, or that of trained token vectors?",
-        "ours; of v3, Fig. 2; v1, Fig. 2",
+        "Is the GRU's gain Adam's, or that of trained token vectors?", OF_FIG_2
     ),
     "longer_inputs": Entry(
         "Does an encoding serve inputs longer than those it was trained with?",
