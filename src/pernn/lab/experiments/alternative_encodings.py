@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from .comparisons import ACCURACY, LABELS, WORDS, claims_about, lay_out, no_gain
+from .comparisons import ACCURACY, LABELS, WORDS, claims_about, lay_out, no_gain, together
 from .experiment import Experiment
 from .grids import (
     DEMO_TRAINING,
@@ -161,7 +161,8 @@ DOUBLE_VANILLA = Experiment(
     figure=lay_out(VOCABULARY, ACCURACY, panels="task.kind", contrast=DOUBLED, x_base=2),
 )
 
-COLUMNS = ("encoding.kind", "encoding.masked", "encoding.frequencies", "task.codes")
+FREQUENCIES, CODES = "encoding.frequencies", "task.codes"
+COLUMNS = ("encoding.kind", "encoding.masked", FREQUENCIES, CODES)
 """What tells arms apart."""
 LENGTH = 8
 CONSTANT_RATE = {"task.length": LENGTH, **widths(64), "training.schedule": "constant"}
@@ -175,7 +176,7 @@ HALF = {"gru": 0.87, "lstm": 0.73}
 
 def _waves(*periods: float) -> Settings:
     frequencies = [round(2 * math.pi / period, 6) for period in periods]
-    return {"encoding.kind": "sinusoidal", "encoding.frequencies": frequencies}
+    return {"encoding.kind": "sinusoidal", FREQUENCIES: frequencies}
 
 
 def _octave(shortest: int) -> Settings:
@@ -183,7 +184,7 @@ def _octave(shortest: int) -> Settings:
 
 
 def _codes(kind: str) -> Settings:
-    return {"task.kind": "coded_reversal", "task.codes": kind, "encoding.kind": "none"}
+    return {"task.kind": "coded_reversal", CODES: kind, "encoding.kind": "none"}
 
 
 ARMS: Mapping[str, Settings] = {
@@ -312,13 +313,9 @@ CARRY = Experiment(
     figure=PACE,
     labels={
         **{name: LABELS[name] for name in ("none", "constant", "random")},
-        **{", ".join(map(str, _values(settings).values())): arm for arm, settings in ARMS.items()},
-        **{
-            one: arm
-            for arm, settings in ARMS.items()
-            for one in list(_values(settings).values())[2:]
-            if one
-        },
+        **together(ARMS, COLUMNS),
+        **together(ARMS, [FREQUENCIES]),
+        **together(ARMS, [CODES]),
         ", ".join(COLUMNS): "What the input tells beside the token",
         "sinusoidal": "Sinusoidal",
         "reverse_ordering": "The same in every sequence",
@@ -331,7 +328,6 @@ CARRY = Experiment(
 
 PERIODS = {f"Period {period}": _waves(period) for period in (2, 3, 4, 8, 16)}
 CLOCKS: Mapping[str, Settings] = {"None": ARMS["None"], "Sinusoids": ARMS["Sinusoids"], **PERIODS}
-PERIOD = "encoding.frequencies"
 
 
 def _period_claims(core: str) -> list[Claim]:
@@ -365,15 +361,12 @@ CLOCK_PERIOD = Experiment(
     claims=with_primary(
         [*_period_claims("gru"), *_period_claims("lstm")], "period_2_gru", "period_2_lstm"
     ),
-    figure=replace(PACE, x=("encoding.kind", PERIOD), lines="core.kind"),
+    figure=replace(PACE, x=("encoding.kind", FREQUENCIES), lines="core.kind"),
     labels={
         "none": LABELS["none"],
-        **{
-            ", ".join(map(str, list(_values(settings).values())[::2])): arm
-            for arm, settings in CLOCKS.items()
-        },
-        **{_values(settings)[PERIOD]: arm for arm, settings in PERIODS.items()},
-        f"encoding.kind, {PERIOD}": "Clock",
+        **together(CLOCKS, ("encoding.kind", FREQUENCIES)),
+        **together(PERIODS, [FREQUENCIES]),
+        f"encoding.kind, {FREQUENCIES}": "Clock",
         "sinusoidal": "Sinusoidal",
     },
     rules={"small": "2026-12"},

@@ -136,6 +136,18 @@ LABELS = {
 """Display names of columns and values, as most figures have them, in the order of figures."""
 
 
+def together(conditions: Mapping[str, Settings], columns: Sequence[str]) -> dict[str, str]:
+    """Return labels of values that count together, by name → condition.
+
+    Conditions that have none of the columns are left out.
+    """
+    return {
+        ", ".join(str(one.get(column)) for column in columns): name
+        for name, one in conditions.items()
+        if not one.keys().isdisjoint(columns)
+    }
+
+
 def lay_out(x: Columns, *metrics: str, **more: Any) -> FigureLayout:
     """Lay out a panel per core, vanilla against encoded.
 

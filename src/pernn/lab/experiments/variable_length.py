@@ -9,7 +9,7 @@ Source: Morita (2024), versions 2 and 3, appendix B and figure 9; longer inputs 
 
 from functools import partial
 
-from .comparisons import ACCURACY, OURS, claims_about, lay_out
+from .comparisons import ACCURACY, OURS, claims_about, lay_out, together
 from .experiment import Experiment
 from .grids import (
     DEMO_TRAINING,
@@ -152,7 +152,7 @@ LONGER_INPUTS = Experiment(
     labels={
         "length": "Input length; 4 … 8 in training",
         "onset": "Any onset",
-        **{", ".join(str(arm.get(one)) for one in COLUMNS): name for name, arm in ARMS.items()},
+        **together(ARMS, COLUMNS),
     },
     rules={"demo": "2026-12", "small": "2026-12"},
 )
