@@ -48,24 +48,21 @@ RATE, BATCH, UPDATES = "training.learning_rate", "training.batch_size", "trainin
 Settings = Mapping[str, Any]
 """Dotted path → value, as for `RunSpec.override`."""
 
-DEMO_TRAINING: Settings = {
-    UPDATES: 1_000,
-    BATCH: 32,
-    RATE: 1e-2,
-    "training.warmup_updates": 100,
-    "training.evaluation_interval": 250,
-    "training.checkpoint_interval": 250,
-}
+
+def lasting(updates: int, *, warmup: int, tested: int, saved: int) -> Settings:
+    """Return the updates of a training, and of its tests and checkpoints."""
+    return {
+        UPDATES: updates,
+        "training.warmup_updates": warmup,
+        "training.evaluation_interval": tested,
+        "training.checkpoint_interval": saved,
+    }
+
+
+DEMO_TRAINING = {**lasting(1_000, warmup=100, tested=250, saved=250), BATCH: 32, RATE: 1e-2}
 """Minutes; see docs/reproduce/vocabulary_size.md for how it was found."""
 
-MASTERY_TRAINING: Settings = {
-    UPDATES: 20_000,
-    BATCH: 64,
-    RATE: 1e-2,
-    "training.warmup_updates": 200,
-    "training.evaluation_interval": 1_000,
-    "training.checkpoint_interval": 5_000,
-}
+MASTERY_TRAINING = {**lasting(20_000, warmup=200, tested=1_000, saved=5_000), BATCH: 64, RATE: 1e-2}
 """Minutes a trial; enough for the encoded network to master inputs of 8 ids, see docs/evidence."""
 
 
@@ -88,36 +85,26 @@ SHORT_TRAINING: Settings = {**MASTERY_TRAINING, UPDATES: 8_000}
 SMALL: Settings = {"task.length": 8, **widths(64), **SHORT_TRAINING}
 """Length, width and training of most networks in docs/evidence: sections 3 and 4 of its plan."""
 
-PACED: Settings = {
-    "training.schedule": "constant",
-    UPDATES: 16_000,
-    "training.warmup_updates": 200,
-    "training.evaluation_interval": 2_000,
-    "training.checkpoint_interval": 8_000,
-}
-"""Training where pace is measured: a rate that falls would confound the late phases."""
+CONSTANT: Settings = {"training.schedule": "constant"}
+"""Where pace is measured: a rate that falls would confound the late phases."""
 
-SMALL_PACED: Settings = {"task.length": 8, **widths(64), **PACED}
+SMALL_PACED: Settings = {
+    **CONSTANT,
+    **lasting(16_000, warmup=200, tested=2_000, saved=8_000),
+    "task.length": 8,
+    **widths(64),
+}
 
 DEMO_PACED: Settings = {
-    **PACED,
+    **CONSTANT,
+    **lasting(600, warmup=50, tested=300, saved=300),
+    "training.log_interval": 20,
     "task.length": 4,
     **widths(64),
-    UPDATES: 600,
-    "training.warmup_updates": 50,
-    "training.log_interval": 20,
-    "training.evaluation_interval": 300,
-    "training.checkpoint_interval": 300,
 }
 """Seconds a trial: few steps, and vocabularies of which most is learnt in a few hundred updates."""
 
-PAPER_PACED: Settings = {
-    **PACED,
-    UPDATES: 300_000,
-    "training.warmup_updates": 1_000,
-    "training.evaluation_interval": 5_000,
-    "training.checkpoint_interval": 5_000,
-}
+PAPER_PACED: Settings = {**CONSTANT, **lasting(300_000, warmup=1_000, tested=5_000, saved=5_000)}
 
 Cell = tuple[float, int]
 """A peak rate and a batch size; their quotient is called the temperature."""
