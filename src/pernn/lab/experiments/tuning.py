@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pernn.errors import ConfigError
-from pernn.lab.config import flatten
+from pernn.lab.config import flatten, grouped
 from pernn.lab.runs import RunSpec
 
 from .expansion import ADDED
@@ -54,27 +54,23 @@ class Tuning:
             if best is not None:
                 chosen[own[0]] = best
                 judged += [one.override({self.column: best}) for one in own]
-        return [*tried, *judged, *self._without()], chosen
+        tuned = {*self._tuned()}
+        return [*tried, *judged, *(one for one in self.base if one not in tuned)], chosen
 
     def num_to_come(self, chosen: int) -> int:
         """Return the least number of trials still to be judged."""
-        num_conditions, num_bare = len(self._conditions()), len(self._without())
-        return (len(self.base) - num_bare) * (num_conditions - chosen) // num_conditions
+        num_conditions = len(self._conditions())
+        return len(self._tuned()) * (num_conditions - chosen) // num_conditions
 
     def _conditions(self) -> dict[RunSpec, list[RunSpec]]:
         """Return the trials of each condition, by the first one that helps to choose."""
         start = {"seed": VALIDATION_SEEDS[0], self.column: self.values[0]}
-        found: dict[RunSpec, list[RunSpec]] = {}
-        bare = {*self._without()}
-        for one in self.base:
-            if one not in bare:
-                found.setdefault(one.override(start), []).append(one)
-        return found
+        return grouped((one.override(start), one) for one in self._tuned())
 
-    def _without(self) -> list[RunSpec]:
-        """Return the trials that lack the setting, if others have it: they stay as they are."""
-        bare = [one for one in self.base if not one.has(self.column)]
-        return bare if len(bare) < len(self.base) else []
+    def _tuned(self) -> list[RunSpec]:
+        """Return the trials that have the setting: others stay as they are."""
+        # Where none has it the first one says why not.
+        return [one for one in self.base if one.has(self.column)] or [*self.base]
 
     def _try(self, first: RunSpec, score: Score) -> tuple[list[RunSpec], float | None]:
         """Return the validation trials of a condition, and its best value once that is known."""
