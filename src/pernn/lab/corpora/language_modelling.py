@@ -193,7 +193,7 @@ class ParagraphStream:
             training part, in the order of its pieces' frequency, from which the target is, the mean
             loss in nats and the number of targets.
         """
-        targets = self.task_targets
+        targets = self.test().targets
         scored = targets != UNSCORED
         metrics = {
             "perplexity": perplexity(predictions.losses[scored]),
@@ -205,11 +205,6 @@ class ParagraphStream:
             "by_frequency": by_frequency(predictions.losses[scored], tenths),
         }
         return Measurement(metrics, tables)
-
-    @cached_property
-    def task_targets(self) -> Int64[np.ndarray, "paragraphs scored"]:
-        """Targets of all test paragraphs."""
-        return self.test().targets
 
 
 def perplexity(losses: Float64[np.ndarray, " tokens"]) -> float:
