@@ -107,10 +107,8 @@ class EncodedCorpus:
 
     def ids(self, split: Split, index: int, max_length: int | None = None) -> Ids:
         """Return a paragraph's ids, at most `max_length`, read-only."""
-        start, stop = (int(edge) for edge in self._offsets[split][index : index + 2])
-        if max_length is not None:
-            stop = min(stop, start + max_length)
-        return self._ids[split][start:stop]
+        start, stop = self._offsets[split][index : index + 2]
+        return self._ids[split][start:stop][:max_length]
 
     def counts(self, split: Split) -> Int64[np.ndarray, " pieces"]:
         """Count how often each piece occurs in a part."""
@@ -352,15 +350,14 @@ def keep_text(file: Path, name: str, *, share: float = SHARE, unit: Unit = "piec
     if len(paragraphs) < 3:
         raise ConfigError(f"{file}: expected at least three paragraphs, got {len(paragraphs)}")
     held = max(1, round(share * len(paragraphs)))
-    ends = (len(paragraphs) - 2 * held, len(paragraphs) - held, len(paragraphs))
+    sizes, lines = (len(paragraphs) - 2 * held, held, held), iter(paragraphs)
     content = {
-        split: "".join(f"{line}\n" for line in paragraphs[start:end]).encode()
-        for split, start, end in zip(SPLITS, (0, *ends), ends, strict=False)
+        split: "".join(f"{line}\n" for line in islice(lines, size)).encode()
+        for split, size in zip(SPLITS, sizes, strict=True)
     }
     digest = hashlib.sha256(b"".join(content.values())).hexdigest()
     if name in CORPORA.names():
         raise ConfigError(f"--name is invalid: {name!r} is a kind of corpus; choose another")
-    sizes = (ends[0], held, held)
     try:
         config = TextConfig(name=name, digest=digest, paragraphs=sizes, unit=unit)
     except ConfigError as error:
