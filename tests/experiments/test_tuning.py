@@ -115,7 +115,7 @@ def test_a_grid_is_geometric(text, values):
 
 
 NO_GRIDS = ["", "0.1", "1:2", "2:1:3", "0:1:3", "1:2:1", "1:inf:3", "a:b:c", "1:2:3:4"]
-NO_GRIDS += ["-:1:3", "1:2:0", "1:1.0001:3"]
+NO_GRIDS += ["-:1:3", "1:2:0", "1:1.0001:3", "1:2:1000000000"]
 
 
 @pytest.mark.parametrize("text", NO_GRIDS)

@@ -508,6 +508,7 @@ REFUSED = [
     ("longer_inputs", {"tested_lengths": (8, 9)}, "ascend from above 8, the longest .* got 8, 9"),
     ("longer_inputs", {"tested_lengths": (12, 11)}, "ascend from above 8, .*; got 12, 11"),
     ("longer_inputs", {"tested_lengths": ()}, "tested_lengths"),
+    ("longer_inputs", {"tested_lengths": (2**30,)}, "tested_lengths.*less than or equal to 65536"),
     ("longer_inputs", {"min_length": 9}, "min_length must lie in 1 … 8"),
     ("longer_inputs", {"vocab_size": 5, "min_length": 2}, "only 25 sequences of 2 tokens exist"),
     ("longer_inputs", {"codes": "noise"}, "codes"),

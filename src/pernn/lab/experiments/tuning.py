@@ -111,7 +111,7 @@ def read_grid(text: str) -> tuple[float, ...]:
     except ValueError:
         low = high = count = 0
     found: tuple[float, ...] = ()
-    if 0 < low < high < math.inf and count > 1:
+    if 0 < low < high < math.inf and 1 < count <= 10**DIGITS:
         found = tuple(_rounded(low * (high / low) ** (n / (count - 1))) for n in range(count))
     if not found or len({*found}) < count:
         raise ConfigError(

@@ -90,7 +90,9 @@ class LongerInputsConfig(TokenTaskConfig):
     vocab_size: Annotated[int, Field(ge=2, le=2**24)] = 64
     length: Annotated[int, Field(ge=1, le=2**16)] = 8
     min_length: Annotated[int, Field(ge=1, le=2**16)] = 4
-    tested_lengths: Annotated[tuple[int, ...], Field(min_length=1, max_length=2**10)] = (12, 16)
+    tested_lengths: Annotated[
+        tuple[Annotated[int, Field(le=2**16)], ...], Field(min_length=1, max_length=2**10)
+    ] = (12, 16)
     codes: Literal["onset"] | None = None
     code_size: Annotated[int, Field(ge=2, le=2**16, multiple_of=2)] = 64
 
