@@ -56,11 +56,6 @@ def test_seeds_begin_with_the_published_ones_and_choose_nothing_that_chooses():
     assert grid_changes(None, "666,", None) == {"seed": [666]}
     found = grid(grid_changes(None, "222, 111,999", None), VOCABULARY, "seed")
     assert [seed for (seed,) in found] == [222] * 4 + [111] * 4 + [999] * 4
-    tuned = find_experiment("learning_rate")
-    seeds = {seed for (seed,) in grid({"seed": [111, 999]}, tuned, "seed")}
-    assert seeds == {111, 999, *VALIDATION_SEEDS}
-    with pytest.raises(ConfigError, match="1009 chooses settings and is not judged"):
-        trials(tuned, "demo", {"seed": [111, 1009]})
 
 
 def test_lists_make_a_grid_with_the_seeds_outermost_unless_the_setting_is_a_list():
@@ -195,8 +190,11 @@ def test_seeds_that_choose_stay_beside_one_seed_and_may_run_alone():
         return {spec.seed for spec in plan.specs.values()}
 
     assert seeds_of(111) == seeds_of([111]) == {111, *VALIDATION_SEEDS}
+    assert seeds_of([111, 999]) == {111, 999, *VALIDATION_SEEDS}
     assert seeds_of([*VALIDATION_SEEDS]) == {*VALIDATION_SEEDS}
     assert seeds_of([1009]) == {1009}
+    with pytest.raises(ConfigError, match="1009 chooses settings and is not judged"):
+        seeds_of([111, 1009])
 
 
 def test_a_value_in_words_is_read_as_itself():
