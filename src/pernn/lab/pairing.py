@@ -53,16 +53,17 @@ def dual_frequency_pairs(
     grid = [*product(range(len(classes)), repeat=2)]
     stream = RandomStream(seed, task.name, Split.ANALYSIS)
     num_after = length - source
-    sides: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
+    inputs = []
     for lane, (aim, other) in enumerate(grid):
         words = stream.words(source, num_per_condition * (length + num_after), lane)
         ids = integers(words.reshape(num_per_condition, -1), num_ids) + num_ids * other
         ids[:, source - 1] += num_ids * (aim - other)
-        shared, *ends = np.split(ids, [source, length], axis=1)
-        for side, end in zip(sides, ends, strict=True):
-            inputs = np.concatenate([shared, end], axis=1)
-            side.append(np.ascontiguousarray(task.batch(inputs).tokens))
-    first, second = (np.concatenate(side) for side in sides)
+        inputs.append(ids)
+    shared, *ends = np.split(np.concatenate(inputs), [source, length], axis=1)
+    first, second = (
+        np.ascontiguousarray(task.batch(np.concatenate([shared, end], axis=1)).tokens)
+        for end in ends
+    )
     return Pairs(
         first=first,
         second=second,
