@@ -195,25 +195,18 @@ def resume(
         typer.echo(
             one_line(f"No sweeps in {results.absolute()}: start one with `pernn run`."), err=True
         )
-    plans: list[Plan] = []
-    damage: list[str] = []
+    status, summaries = 0, list[object]()
+    tell = print_json if sweep else summaries.append
     for name in names:
+        damage: list[str] = []
         try:
-            plans.append(reload_plan(results, name, damage.append))
+            plan = reload_plan(results, name, damage.append)
+            left = left_out(damage)
+            status = max(status, left, carry_out(plan, results, launch, as_json=as_json, tell=tell))
         except (ConfigError, StoreError) as error:
             if sweep:
                 raise
-            damage.append(f"sweep {name}: {error}")
-    status = left_out(damage)
-    summaries: list[object] = []
-    tell = print_json if sweep else summaries.append
-    for plan in plans:
-        try:
-            status = max(status, carry_out(plan, results, launch, as_json=as_json, tell=tell))
-        except ConfigError as error:  # its trials are finished, and its report cannot be made
-            if sweep:
-                raise
-            status = max(status, left_out([f"sweep {plan.sweep.name}: {error}"]))
+            status = max(status, left_out([f"sweep {name}: {error}"]))
         if status == LEFT_EARLY:
             break
     if as_json and not sweep:
