@@ -191,20 +191,20 @@ def find_waiting(root: Path, complain: Callable[[str], None] | None = None) -> l
 
 def look_at_sweeps(
     root: Path,
-    names: Sequence[str] | None,
+    name: str | None,
     published: Set[str],
     complain: Callable[[str], None],
 ) -> dict[str, list[RunStatus]]:
     """Return how the trials of each sweep stand.
 
-    All sweeps are meant if none are named. Published trials that were not begun here count as
+    All sweeps are meant if none is named. Published trials that were not begun here count as
     finished.
     """
-    if names is None:
+    if name is None:
         names = [*list_sweeps(root), *([SINGLE] if list_single_runs(root) else [])]
         found = read_sweeps(root, names, complain)
     else:
-        found = {name: read_sweep(root, name) for name in names}
+        found = {name: read_sweep(root, name)}
     sweeps = {name: one.runs for name, one in found.items()}
     with gc_paused():
         every = dict.fromkeys(run for runs in sweeps.values() for run in runs)
@@ -260,9 +260,7 @@ def load_results(
         MachineError: If pyarrow is missing, for published trials.
     """
     root = Path(results)
-    trials = _published_in(root, sweep)
-    found = gather(root, _runs_of(root, sweep)) if trials is None else trials
-    return to_frame(found, root, table, sweep)
+    return to_frame(_trials_in(root, sweep, gather), root, table, sweep)
 
 
 def load_curves(results: str | Path = "results", sweep: str | None = None) -> "pd.DataFrame":
@@ -283,10 +281,9 @@ def load_curves(results: str | Path = "results", sweep: str | None = None) -> "p
         ConfigError: If there is no such directory or sweep.
         MachineError: If pyarrow is missing, for published trials.
     """
-    root = Path(results)
-    trials = _published_in(root, sweep)
-    if trials is None:
-        trials = [_begun(root, run) for run in _runs_of(root, sweep)]
+    trials = _trials_in(
+        Path(results), sweep, lambda root, runs: [_begun(root, run) for run in runs]
+    )
     settings = settings_of(trials)
     settings = settings.where(settings.notna())
     varying = [key for key in settings if settings[key].map(str).nunique() > 1]
@@ -302,19 +299,17 @@ def _begun(root: Path, run: str) -> Trial:
     return Trial(run, directory.read_spec() or {}, result or {}, {}, {}, root=root)
 
 
-def _runs_of(root: Path, sweep: str | None) -> Sequence[str]:
-    return list_runs(root) if sweep is None else load_sweep(root, sweep).runs
-
-
-def _published_in(folder: Path, sweep: str | None) -> list[Trial] | None:
-    """Return published trials, all or those of a sweep; nothing where none are published."""
+def _trials_in(
+    folder: Path, sweep: str | None, read: Callable[[Path, Sequence[str]], list[Trial]]
+) -> list[Trial]:
+    """Return trials, all or those of a sweep: published ones, or what is read of runs."""
     sweeps = {path.stem: path for path in list_publications(folder)}
     if not sweeps and not folder.is_dir():
         raise ConfigError(
             f"{folder} is not a directory: expected a results directory or published trials"
         )
     if not sweeps:
-        return None
+        return read(folder, list_runs(folder) if sweep is None else load_sweep(folder, sweep).runs)
     if sweep is None:
         return read_published(folder)
     if sweep not in sweeps:

@@ -187,7 +187,7 @@ def status(
     """
     folder = None if ignore_published else evidence_folder()
     published = list_published(folder, warn)
-    found = look_at_sweeps(results, [sweep] if sweep else None, published, warn)
+    found = look_at_sweeps(results, sweep, published, warn)
     if as_json:
         as_counts = {name: Counter(one.state for one in runs) for name, runs in found.items()}
         print_json({sweep: [vars(one) for one in found[sweep]]} if sweep else as_counts)
