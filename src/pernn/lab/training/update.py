@@ -112,9 +112,7 @@ class Update:
         state = self.state
         state.optimizer.zero_grad()
         found = [self._add_gradients(shown) for shown in pieces]
-        loss, right = (
-            found[0] if len(found) == 1 else (sum(parts) for parts in zip(*found, strict=True))
-        )
+        loss, right = (sum(parts) for parts in zip(*found, strict=True))
         norm = clip_gradients(state.optimizer.parameters, self.clip_norm)
         state.optimizer.step()
         state.sums += torch.stack([loss, norm, right])
