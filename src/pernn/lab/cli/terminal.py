@@ -5,7 +5,7 @@ from itertools import accumulate, compress
 from typing import Any
 
 import typer
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -70,9 +70,8 @@ def print_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         console.print(framed(columns[:num_shown], rows, MIN_WIDTH))
     else:
         for line in lines:
-            cells = zip(line[:num_shown], widths, strict=False)
-            text = "  ".join(cell + " " * (width - cell_len(cell)) for cell, width in cells)
-            typer.echo(text.rstrip())
+            cells = map(set_cell_size, line, widths[:num_shown])
+            typer.echo("  ".join(cells).rstrip())
     if hidden := [cells[0] for cells in zip(*lines, strict=True)][num_shown:]:
         typer.echo(
             f"{counted(len(hidden), 'column')} beyond the {console.width} characters of a line: "
