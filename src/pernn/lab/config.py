@@ -142,10 +142,7 @@ class Config(BaseModel):
 
     def _part_at(self, keys: Sequence[str]) -> Any:
         """Return the part at a path; `None` if there is none."""
-        part: Any = self
-        for key in keys:
-            part = getattr(part, key, None)
-        return part
+        return reduce(lambda part, key: getattr(part, key, None), keys, cast(Any, self))
 
     def fingerprint(self) -> str:
         """Return 16 hexadecimal digits of the SHA-256 of the canonical JSON."""

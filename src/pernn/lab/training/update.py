@@ -76,13 +76,13 @@ class Update:
         if network and is_constant and found_for == phases and network.is_as_found():
             return network
         network = find_usual(self.state, self.config, self.device, sum(phases), shown.num_queries)
-        self._found = phases, network
         if network:
             self._moments = self.state.optimizer.moments(network.weights)
             *_, counts = self._moments
             # A whole update counts once for all; what was frozen for a while has fewer.
             if len({float(count) for count in counts}) > 1:
-                self._found, network = (phases, None), None
+                network = None
+        self._found = phases, network
         return network
 
     def _run_whole(self, network: UsualNetwork, shown: DeviceBatch) -> None:
