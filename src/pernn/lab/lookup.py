@@ -27,15 +27,7 @@ from pernn.lab.store import (
     where_published,
 )
 from pernn.lab.sweeps import Plan, name_sweep, plan_again, plan_sweep
-from pernn.lab.trials import (
-    Trial,
-    beside,
-    frame_of,
-    gather,
-    read_published,
-    settings_of,
-    to_frame,
-)
+from pernn.lab.trials import Trial, beside, frame_of, gather, read_published, settings_of, to_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -190,10 +182,7 @@ def find_waiting(root: Path, complain: Callable[[str], None] | None = None) -> l
 
 
 def look_at_sweeps(
-    root: Path,
-    name: str | None,
-    published: Set[str],
-    complain: Callable[[str], None],
+    root: Path, name: str | None, published: Set[str], complain: Callable[[str], None]
 ) -> dict[str, list[RunStatus]]:
     """Return how the trials of each sweep stand.
 

@@ -72,7 +72,7 @@ def print_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         for line in lines:
             cells = map(set_cell_size, line, widths[:num_shown])
             typer.echo("  ".join(cells).rstrip())
-    if hidden := [cells[0] for cells in zip(*lines, strict=True)][num_shown:]:
+    if hidden := lines[0][num_shown:]:
         typer.echo(
             f"{counted(len(hidden), 'column')} beyond the {console.width} characters of a line: "
             f"{', '.join(hidden)}; widen the terminal, ask for fewer, or print all with --json",
