@@ -19,7 +19,7 @@ from pernn.lab.training import PRESETS, TrainingConfig, TrainState, advance, lea
 from pernn.lab.training.objective import batch_loss, show
 from pernn.lab.training.update import Update
 from pernn.models import PositionEncodedRNN
-from training.test_loop import SPEC, equal, start
+from training.test_loop import SPEC, start
 
 CPU = torch.device("cpu")
 TOLERANCE = 1e-5
@@ -35,9 +35,9 @@ class Spy(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def begin(kind, hidden, vocab, encoding, preset="as-run", **options):
+def begin(kind, hidden, vocab, encoding, preset="as-run", *, embedding=6, **options):
     model = PositionEncodedRNN(
-        vocab, kind, encoding, embedding_size=6, hidden_size=hidden,
+        vocab, kind, encoding, embedding_size=embedding, hidden_size=hidden,
         generator=torch.Generator().manual_seed(3), **options,
     )  # fmt: skip
     state = TrainState.fresh(model, PRESETS[preset])
@@ -112,7 +112,7 @@ def compare(state, sums, grads, beta=0.9, floor=1e-11):
 )
 def test_logits_in_several_pieces(kind, hidden, vocab, batch, inputs, queries):
     """Deep products are also turned, and the memory grows after a smaller batch."""
-    shown, found = draw(vocab, batch, inputs, queries, queries), []
+    shown, spaces = draw(vocab, batch, inputs, queries, queries), []
     state, update = begin(kind, hidden, vocab, "sinusoidal")
     sums, grads = exact(state.model, shown, 1.0)
     update(shown)
@@ -122,8 +122,8 @@ def test_logits_in_several_pieces(kind, hidden, vocab, batch, inputs, queries):
         update(draw(vocab, 2, 2, 2, 2))
         update._space = update._space if is_kept else torch.empty(0)
         update(shown)
-        found.append(state)
-    assert equal(*found)
+        spaces.append(state.dump())
+    assert all(np.array_equal(spaces[0][name], spaces[1][name]) for name in spaces[0])
 
 
 @needs_whole
@@ -151,7 +151,7 @@ def test_a_layer_without_biases_and_tokens_beyond_the_query():
     with Spy() as spy:
         update(batch)
     assert spy.count == 1
-    compare(state, sums, grads)
+    compare(state, sums, grads, floor=0.0)
 
 
 @needs_whole
@@ -302,8 +302,8 @@ def test_what_the_memory_held_before_does_not_matter():
         update._space = before
         for seed in range(3):
             update(draw(7, 3 + seed, 4, 4, 4, seed=seed))
-        found.append(state)
-    assert equal(*found)
+        found.append(state.dump())
+    assert all(np.array_equal(found[0][name], found[1][name]) for name in found[0])
 
 
 @needs_whole
@@ -314,8 +314,8 @@ def test_batches_that_are_cut_from_larger_ones():
         large = draw(8, 3, 6, 0, 6)
         tokens, targets = large.tokens[:, :5], large.targets[:, 1:6]
         update(Batch(tokens.copy(), 0, targets.copy()) if copies else Batch(tokens, 0, targets))
-        found.append(state)
-    assert equal(*found)
+        found.append(state.dump())
+    assert all(np.array_equal(found[0][name], found[1][name]) for name in found[0])
 
 
 @needs_whole
