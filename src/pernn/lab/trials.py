@@ -419,17 +419,10 @@ def lines_of(trials: Iterable[Trial], num_points: int | None = None) -> "pd.Data
 
 def settings_of(trials: Iterable[Trial]) -> "pd.DataFrame":
     """Return a row of settings per trial, NaN for none."""
-    settings = {one.run: flatten(dict(one.spec)) for one in trials}
-    return rows_of([*settings.values()]).set_axis([*settings])
-
-
-def rows_of(records: Sequence[Row]) -> "pd.DataFrame":
-    """Return records as a frame, integers as such, NaN for none."""
     import pandas as pd
 
-    columns = dict.fromkeys(key for record in records for key in record)
-    values = {key: [record.get(key, math.nan) for record in records] for key in columns}
-    return pd.DataFrame(values, index=range(len(records)), dtype=object)
+    settings = {one.run: flatten(dict(one.spec)) for one in trials}
+    return pd.DataFrame([*settings.values()], index=[*settings], dtype=object)
 
 
 def records_of(frame: "pd.DataFrame") -> list[Row]:

@@ -17,7 +17,6 @@ from pernn.lab.trials import (
     lines_of,
     records_of,
     require_table,
-    rows_of,
     settings_of,
     unroll,
 )
@@ -155,11 +154,13 @@ def export_records(records: Records, place: str | Path, table: str | None = None
     that begins like a formula (=, +, -, @, tab, line break) gets an apostrophe before it. With
     `table` each trial stands for the rows of this table of its. Returns the number of rows.
     """
+    import pandas as pd
+
     require_exportable(place)
     if table is not None:
         require_table(records, table)
-    rows = rows_of(unroll(records, table))
-    path = Path(place)
+    # Whole numbers stay what they are, whatever is missing beside them.
+    rows, path = pd.DataFrame(unroll(records, table), dtype=object), Path(place)
     write_atomically(path, WRITERS[path.suffix]([rows.drop(columns="tables", errors="ignore")]))
     return len(rows)
 
