@@ -8,7 +8,7 @@ from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from multiprocessing import get_context, parent_process
 from pathlib import Path
-from threading import Event, Thread
+from threading import Thread
 
 from pernn.errors import ConfigError, MachineError, PernnError
 from pernn.lab.experiments import SINGLE
@@ -146,10 +146,11 @@ def drawn(
             _ = report.figure, report.further
             yield report
         return
-    asked = [(root, folder, report.name, report.formats) for report in reports]
+    draw = partial(_draw, root, folder, reports[0].formats)
+    names = [report.name for report in reports]
     try:
         with ProcessPoolExecutor(jobs, get_context("spawn"), _leave_with_parent) as pool:
-            for report, (figure, further) in zip(reports, pool.map(_draw, asked), strict=True):
+            for report, (figure, further) in zip(reports, pool.map(draw, names), strict=True):
                 report.figure, report.further = figure, further
                 yield report
     except BrokenProcessPool:
@@ -158,13 +159,10 @@ def drawn(
         ) from None
 
 
-_interrupted = Event()
-
-
 def _leave_with_parent() -> None:
-    """Draw nothing more after Ctrl-C, and end when the parent is killed: pools do neither."""
+    """End at once by Ctrl-C, and when the parent is killed: pools do neither."""
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as under nohup
-        signal.signal(signal.SIGINT, _interrupt)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     def wait() -> None:
         if parent := parent_process():
@@ -174,18 +172,10 @@ def _leave_with_parent() -> None:
     Thread(target=wait, daemon=True).start()
 
 
-def _interrupt(*_: object) -> None:
-    _interrupted.set()
-    raise KeyboardInterrupt
-
-
 def _draw(
-    asked: tuple[Path, Path | None, str, Sequence[Format]],
+    root: Path, folder: Path | None, formats: Sequence[Format], name: str
 ) -> tuple[Drawing, list[Drawing]]:
     """Read a sweep again, and draw its figures."""
-    if _interrupted.is_set():  # this was in the queue already
-        raise KeyboardInterrupt
-    root, folder, name, formats = asked
     plan = _readers(root, folder, _ignore)[name]()
     with gc_paused():
         # In the order of the grid, as the reports that are not read again.
