@@ -390,7 +390,7 @@ class TrainingRun(Stage):
 
 def _learning_curve(
     logged: Sequence[Line], added: Sequence[Line], *, diverged: bool
-) -> dict[str, list[float | None]]:
+) -> dict[str, list[Any]]:
     """Return all evaluations on the held-out sequences, also those that are added, as a table.
 
     Beside them the mean training loss since the row before, as far as it was logged; once a run has
@@ -398,14 +398,11 @@ def _learning_curve(
     """
     lines = [*(line for line in logged if line["kind"] == "test"), *added]
     columns = {name: [line[name] for line in lines] for name in added[-1] if name != "kind"}
-    percent: list[float | None] = [
-        round(100 * line["update"] / added[-1]["update"]) for line in lines
-    ]
-    losses = _training_losses(
-        [line for line in logged if line["kind"] == "train"], columns["update"]
-    )
+    updates = columns["update"]
+    losses = _training_losses([line for line in logged if line["kind"] == "train"], updates)
     if diverged:
         losses[-len(added) :] = columns["loss"][-len(added) :]
+    percent = [round(100 * update / updates[-1]) for update in updates]
     return {"percent": percent, **columns, "train_loss": losses}
 
 
