@@ -108,9 +108,7 @@ def needed_checkpoints(root: Path, waiting: Sequence[RunSpec]) -> Mapping[str, s
         first = spec.first_stage()
         if first is not None and not is_done(root, spec.fingerprint()):
             # The network before the first update needs no checkpoint.
-            updates = (
-                {first.training.iterations} if spec.analysis is None else spec.analysed_updates
-            )
+            updates = spec.analysed_updates if spec.analysis else (first.training.iterations,)
             needed[first.fingerprint()] |= {*updates} - {0}
     return needed
 
