@@ -48,6 +48,8 @@ ABOUT = b"pernn"
 """Key of the file's own description."""
 MIN_BYTES = 2**12
 """Length of a trial in memory, at least."""
+DAMAGE = (ValueError, TypeError, LookupError, AttributeError, OSError)
+"""What the content of a damaged file raises, beside Arrow's own."""
 
 Keys = tuple[str, ...]
 
@@ -314,14 +316,7 @@ def _reading(path: Path) -> Iterator[tuple[Any, dict[str, Any]]]:
         file, about = open_parquet(content)
         check_format(path, about, PUBLISHED_FORMAT)
         yield file, about
-    except (
-        pa.ArrowException,
-        ValueError,
-        TypeError,
-        LookupError,
-        AttributeError,
-        OSError,
-    ) as error:
+    except (pa.ArrowException, *DAMAGE) as error:
         said = str(error).partition("\n")[0]
         raise CorruptError(
             f"{path}: not a file of published trials: {said}; restore it, or delete it and "
