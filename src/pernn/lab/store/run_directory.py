@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from pernn.errors import BusyError, ConfigError, CorruptError, StoreError, one_line, show_time
-from pernn.lab.config import checksum
+from pernn.lab.config import InvalidConfigError, checksum
 
 from .checkpoints import CheckpointFolder
 from .files import (
@@ -84,9 +84,7 @@ def check_values(model: type[BaseModel], values: Mapping[str, Any]) -> None:
     try:
         model.model_validate(values)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        key = ".".join(map(str, first["loc"]))
-        raise ValueError(f"{key}: {first['msg']}, got {first['input']!r:.40}") from None
+        raise InvalidConfigError(model, error) from None
 
 
 SPEC, ENVIRONMENT, RESULT = "spec.json", "environment.json", "result.json"
