@@ -225,9 +225,6 @@ def test_the_collector_is_as_it_was_even_after_an_error(collecting):
         (gc.enable if before else gc.disable)()
 
 
-SWEEP = Sweep("study-demo", "study", "demo", {"seed": 1}, ["0" * 16])
-
-
 @pytest.mark.parametrize(
     ("use", "name"),
     [
