@@ -86,17 +86,17 @@ def _further(root: Path, folder: Path | None, complain: Callable[[str], None]) -
 
     These judge no experiment's claims, as `planned_sweeps` chooses, and are published, or too many.
     """
-    local = [*read_sweeps(root, list_sweeps(root), complain).values()]
-    names = {one.name for one in local}
-    published = [*map(describe_publication, list_publications(folder))]
-    sweeps = [*local, *(one for one in published if one.name not in names)]
+    sweeps = read_sweeps(root, list_sweeps(root), complain)
+    local = {*sweeps}
+    for file in list_publications(folder):
+        sweeps.setdefault(file.stem, describe_publication(file))
     plans = read_registrations().values()
     registered = {frozenset(own.runs) for plan in plans for own in plan.sweeps}
-    whole = [one for one in sweeps if one.scale in SCALES and not one.is_restricted]
+    whole = [one for one in sweeps.values() if one.scale in SCALES and not one.is_restricted]
     whole.sort(key=lambda one: (SCALES.index(one.scale), frozenset(one.runs) not in registered))
     first = {one.experiment: one.name for one in reversed(whole)}
-    shown = {*first.values(), *(names if len(names) <= MOST_SHOWN else ())}
-    return {one.name: one.experiment for one in sweeps if one.name not in shown}
+    shown = {*first.values(), *(local if len(local) <= MOST_SHOWN else ())}
+    return {name: one.experiment for name, one in sweeps.items() if name not in shown}
 
 
 def _reports(
