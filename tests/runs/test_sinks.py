@@ -145,7 +145,7 @@ def test_a_sink_that_fails_is_left_out_and_the_run_goes_on(tmp_path, plain, monk
         assert folder.parent == tmp_path / "logs" / "wandb"
         return write, lambda: None
 
-    monkeypatch.setitem(sinks.SINKS, "wandb", ("none", begin))
+    monkeypatch.setitem(sinks.SINKS, "wandb", begin)
     monkeypatch.setenv(SINKS_VARIABLE, "wandb")
     said: list[str] = []
     outcome = execute(SPEC, tmp_path, device="cpu", on_warning=said.append)

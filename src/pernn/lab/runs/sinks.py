@@ -47,10 +47,8 @@ def _tensorboard(folder: Path, _spec: RunSpec) -> Sink:
 
 def _wandb(folder: Path, spec: RunSpec) -> Sink:
     """Begin an offline run of Weights & Biases, for `wandb sync`."""
-    os.environ |= {
-        "WANDB_ERROR_REPORTING": "false",
-        "WANDB_CACHE_DIR": str(folder.parent / "cache"),
-    }
+    os.environ["WANDB_ERROR_REPORTING"] = "false"
+    os.environ["WANDB_CACHE_DIR"] = str(folder.parent / "cache")
     import wandb
 
     folder.mkdir(parents=True)
@@ -68,11 +66,9 @@ def _wandb(folder: Path, spec: RunSpec) -> Sink:
     return lambda update, values: run.log(dict(values), step=update), run.finish
 
 
-SINKS: Mapping[str, tuple[str, Callable[[Path, RunSpec], Sink]]] = {
-    "tensorboard": ("tensorboard", _tensorboard),
-    "wandb": ("wandb", _wandb),
-}
-"""Name, which is that of the extra too → the package it imports, and what begins it."""
+Begin = Callable[[Path, RunSpec], Sink]
+SINKS: Mapping[str, Begin] = {"tensorboard": _tensorboard, "wandb": _wandb}
+"""Name, which is that of the package and of the extra too → what begins it."""
 
 
 def choose_sinks(names: Sequence[str] | None) -> None:
@@ -92,7 +88,7 @@ def choose_sinks(names: Sequence[str] | None) -> None:
             raise ConfigError(
                 f"--log-to is invalid: expected one of {', '.join(SINKS)}, got {name!r}"
             )
-        if find_spec(SINKS[name][0]) is None:
+        if find_spec(name) is None:
             raise MachineError(f"--log-to {name} needs a package: {install_command(name)}")
 
 
@@ -119,7 +115,7 @@ class Log:
                 folder.parent.mkdir(exist_ok=True)
                 place = folder / f"{label}-{spec.fingerprint()}"
                 shutil.rmtree(place, ignore_errors=True)
-                self._sinks[name] = SINKS[name][1](place, spec)
+                self._sinks[name] = SINKS[name](place, spec)
         for line in directory.read_metrics() if names else ():
             self.write(line)
 
