@@ -138,10 +138,9 @@ def changed_parts(runs: Mapping[str, RunSpec], root: Path) -> list[str]:
         now = describe_parts(spec)
         if not now:
             continue
-        started: Mapping[str, Any] = {}
+        then: Any = None
         with suppress(StoreError):  # Whoever needs the file complains.
-            started = RunDirectory(root, run).read_environment() or {}
-        then = started.get("parts")
+            then = (RunDirectory(root, run).read_environment() or {}).get("parts")
         for name, digest in now.items():
             if isinstance(then, dict) and then.get(name) not in (None, digest):
                 changed[name, attrgetter(f"{name}.kind")(spec)].append(run)
