@@ -65,13 +65,10 @@ class Child:
     def _read(self, lines: TextIOWrapper, events: Events) -> None:
         """Pass on events until its output ends."""
         for line in lines:
-            event = TrialEvent.parse(line)
-            if event is not None:
-                events.put((self, event))
-            elif line.strip() != json.dumps(BEAT):
-                # Cut short by a kill.
-                continue
             self.heard = time.monotonic()
+            # Others are a beat, or were cut short by a kill.
+            if event := TrialEvent.parse(line):
+                events.put((self, event))
         lines.close()
         events.put((self, None))
 
