@@ -28,6 +28,7 @@ from .schedule import (
     Schedule,
     TrialEvent,
     deferred_interrupt,
+    describe_error,
     drive,
     make_request,
     run_request,
@@ -137,9 +138,9 @@ class Cluster:
         except RayTaskError as error:
             # What its machine lacks the others may lack, too.
             self.schedule.requeue(self.schedule.running.pop(run))
-            self._give_up(_describe(error.cause))
+            self._give_up(describe_error(error.cause))
         except RayError as error:
-            self.schedule.fail(run, f"with {_describe(error)}")
+            self.schedule.fail(run, f"with {describe_error(error)}")
         else:
             for warning in warnings:
                 self.schedule.on_event(warning)
@@ -173,11 +174,6 @@ class Cluster:
                 self.schedule.on_event(TrialEvent("running", run, min(done, spec.num_updates)))
 
 
-def _describe(error: BaseException) -> str:
-    first, _, _ = str(error).strip().partition("\n")
-    return f"{type(error).__name__}: {first}"
-
-
 def main() -> None:
     """Serve the runner that started this process."""
     stopping = threading.Event()
@@ -194,7 +190,7 @@ def main() -> None:
         drive(Cluster(settings, schedule), schedule)
         reason = limits.reason
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 Ray raises what it likes
-        reason = _describe(error)
+        reason = describe_error(error)
     tell(TrialEvent("stopped", "", message=reason))
     ray.shutdown()
 

@@ -267,17 +267,22 @@ def journal_failure(root: Path, event: TrialEvent) -> None:
         RunDirectory(root, event.run).note_failure(event.message, event.error)
 
 
+def describe_error(error: BaseException) -> str:
+    """Name what nobody foresaw, with its first line."""
+    first, _, _ = str(error).strip().partition("\n")
+    return f"{type(error).__name__}: {one_line(first)}"
+
+
 def _failure(run: str, root: Path, error: Exception) -> TrialEvent:
     """Return how an attempt ended in an error; what pernn did not foresee is logged whole."""
-    name = type(error).__name__
+    name, message = type(error).__name__, str(error)
     if isinstance(error, BusyError):
-        return TrialEvent("running", run, message=str(error), error=name, elsewhere=True)
-    message, first = str(error), one_line(str(error).partition("\n")[0])
+        return TrialEvent("running", run, message=message, error=name, elsewhere=True)
     if not isinstance(error, PernnError):
         with suppress(OSError):
             # The disk on which the log lies may be what is full.
             traceback.print_exception(error)
-        message = f"{name}: {first}"
+        message = describe_error(error)
     event = TrialEvent("failed", run, message=message, error=name)
     journal_failure(root, event)
     return event
