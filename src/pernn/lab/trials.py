@@ -381,10 +381,10 @@ def unroll(records: Iterable[Row], table: str | None) -> list[Row]:
     return rows
 
 
-def require_table(records: Sequence[Row], table: str) -> None:
-    """Refuse a table that no trial has."""
+def require_table(records: Sequence[Row], table: str | None) -> None:
+    """Refuse a table that no trial has, if one is asked for."""
     known = sorted({name for record in records for name in record.get("tables", {})})
-    if records and table not in known:
+    if table is not None and records and table not in known:
         hint = suggestion(table, known)
         raise ConfigError(
             f"no finished trial has a table {table!r}{hint} (known: {', '.join(known) or 'none'})"
@@ -465,8 +465,7 @@ def to_frame(
     import pandas as pd
 
     records, names = [one.row() for one in trials], _sweeps_of(root)
-    if table is not None:
-        require_table(records, table)
+    require_table(records, table)
     own = [] if sweep is None else [sweep]
     frame = pd.DataFrame(unroll(records, table))
     if not frame.empty:

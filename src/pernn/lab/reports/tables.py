@@ -157,8 +157,7 @@ def export_records(records: Records, place: str | Path, table: str | None = None
     import pandas as pd
 
     require_exportable(place)
-    if table is not None:
-        require_table(records, table)
+    require_table(records, table)
     # Whole numbers stay what they are, whatever is missing beside them.
     rows, path = pd.DataFrame(unroll(records, table), dtype=object), Path(place)
     write_atomically(path, WRITERS[path.suffix]([rows.drop(columns="tables", errors="ignore")]))
