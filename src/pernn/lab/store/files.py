@@ -121,8 +121,7 @@ def sync(path: Path) -> None:
 def make_directory(path: Path) -> None:
     """Make a directory and its parents, synced to disk."""
     missing = [one for one in (path, *path.parents) if not one.exists()]
-    for one in reversed(missing):
-        one.mkdir(exist_ok=True)
+    path.mkdir(parents=True, exist_ok=True)
     # Who made it at the same moment may not have come so far yet.
     for one in missing or [path]:
         sync(one.parent)
