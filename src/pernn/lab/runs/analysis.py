@@ -277,7 +277,7 @@ def _measure_descent(
         rows: dict[str, list[Any]]
         rows = {"disturbants": [*similar], "similarity": [*similar.values()]}
         rows |= {name: one * len(similar) for name, one in tables[NOISE].items()}
-        return tables | (_repeat({LEVELS: rows}, levels) if levels else {})
+        return tables | _stack(({"level": level}, {LEVELS: rows}) for level in levels)
 
     return measure
 
@@ -337,7 +337,8 @@ def _measure_anatomy(
             "tokens": tokens_read,
             "time": time_read,
         }
-        return _repeat(tables, levels)
+        # The rows are those of every level that the checkpoint stands for.
+        return _stack(({"level": level}, tables) for level in levels)
 
     return measure
 
@@ -369,28 +370,25 @@ def _read_time(states: np.ndarray) -> dict[str, list[Any]]:
     return {"step": [*range(1, num_steps + 1)], "read": read.mean(axis=0).tolist()}
 
 
-def _repeat(tables: Tables, levels: Sequence[float]) -> Tables:
-    """Repeat the rows of tables for every level that their checkpoint stands for."""
-    found: Tables = {}
-    for name, table in tables.items():
-        count = len(next(iter(table.values())))
-        own = {"level": [level for level in levels for _ in range(count)]}
-        found[name] = own | {column: values * len(levels) for column, values in table.items()}
-    return found
-
-
-def tabulate(lines: Iterable[Mapping[str, Any]], last: int) -> dict[str, dict[str, list[Any]]]:
+def tabulate(lines: Iterable[Mapping[str, Any]], last: int) -> Tables:
     """Stack the tables of all checkpoints, each row with its update."""
-    tables: dict[str, dict[str, list[Any]]] = {}
+    parts = []
     for line in sorted(lines, key=lambda line: line["update"]):
-        for name in (key for key, value in line.items() if isinstance(value, Mapping)):
-            table = tables.setdefault(name, {})
-            count = len(next(iter(line[name].values())))
-            own = {"update": line["update"], "percent": round(100 * line["update"] / last)}
-            columns = {**{key: [value] * count for key, value in own.items()}, **line[name]}
-            for key, values in columns.items():
-                table.setdefault(key, []).extend(values)
-    return tables
+        own = {"update": line["update"], "percent": round(100 * line["update"] / last)}
+        parts.append((own, {key: one for key, one in line.items() if isinstance(one, Mapping)}))
+    return _stack(parts)
+
+
+def _stack(parts: Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> Tables:
+    """Put tables below each other, whose rows begin with what their part has in common."""
+    stacked: Tables = {}
+    for own, tables in parts:
+        for name, table in tables.items():
+            count = len(next(iter(table.values())))
+            rows = {**{key: [value] * count for key, value in own.items()}, **table}
+            for key, values in rows.items():
+                stacked.setdefault(name, {}).setdefault(key, []).extend(values)
+    return stacked
 
 
 def by_disturbants(table: Mapping[str, Sequence[Any]]) -> dict[str, float]:
