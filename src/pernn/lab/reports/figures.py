@@ -6,7 +6,6 @@ import re
 import textwrap
 from collections.abc import Mapping, Sequence, Set
 from contextlib import AbstractContextManager
-from itertools import pairwise
 from typing import Any, Literal
 
 import matplotlib.style
@@ -19,6 +18,7 @@ from pernn.lab.experiments import Experiment
 from pernn.lab.trials import unroll
 
 from .forms import (
+    Series,
     are_apart,
     collect,
     collect_cells,
@@ -34,7 +34,6 @@ from .forms import (
 )
 from .panels import (
     Grid,
-    Row,
     Scale,
     begins_far_away,
     fit_metric,
@@ -44,7 +43,7 @@ from .panels import (
     tick_log,
 )
 from .records import Record, chosen_best
-from .texts import SEPARATOR, Labels, footer_items, shorten, sizes
+from .texts import SEPARATOR, footer_items, shorten, sizes
 
 Format = Literal["svg", "pdf", "png"]
 METADATA: dict[Format, dict[str, None]] = {
@@ -195,13 +194,8 @@ def _titled(found: re.Match[str]) -> str:
 
 
 def _draw_lines(grid: Grid) -> None:
-    experiment, layout = grid.experiment, grid.layout
-    order, across = grid.line_order(), grid.scales()
-    late = late_values(across.values(), layout)
-    drawn: dict[Row, dict[Axes, list[float]]] = {row: {} for row in grid.rows}
-    settled: dict[Row, list[float]] = {row: [] for row in grid.rows}
-    best = {one["run"] for one in chosen_best(experiment.claims, layout.x, grid.found)}
-    different: set[Axes] = set()
+    experiment, layout, order = grid.experiment, grid.layout, grid.line_order()
+    shown: dict[Axes, list[Series]] = {}
     for row, axes, panel, records in grid.panels():
         if row.metric is None:
             series = differences(experiment, records, order)
@@ -210,55 +204,54 @@ def _draw_lines(grid: Grid) -> None:
         else:
             series = collect(experiment, records, row.metric, order)
         series = [line.without(experiment.choosing) for line in series]
-        (draw_bands if layout.form == "bands" else draw_points)(axes, across[panel], series)
+        (draw_bands if layout.form == "bands" else draw_points)(axes, grid.across[panel], series)
         _count(axes, [len(values) for line in series for values in line.points.values()])
-        drawn[row][axes] = [value for line in series for value in line.values()]
-        if are_apart(series, [0.0] if row.metric is None else []):
-            different.add(axes)
-        settled[row] += [value for line in series for value in line.values(late)]
-    for row, (first, *_) in zip(grid.rows, grid.axes, strict=True):
-        first.set_ylabel(_quantity(experiment, row.metric))
-    _fit_rows(grid, across, drawn, settled, different)
-    for row, axes, panel, records in grid.panels() if best else ():
-        if row.metric is not None:
+        shown[axes] = series
+    _name_metrics(grid)
+    _fit_rows(grid, shown)
+    best = {one["run"] for one in chosen_best(experiment.claims, layout.x, grid.found)}
+    for row, axes, panel, records in grid.panels():
+        x = grid.across[panel]
+        if best and row.metric is not None:
             judged = [one for one in records if one["run"] in best]
-            draw_best(axes, across[panel], experiment, judged, row.metric, order)
-    grid.fit(across)
+            draw_best(axes, x, experiment, judged, row.metric, order)
+    grid.fit()
 
 
-def _fit_rows(
-    grid: Grid,
-    across: Mapping[Any, Scale],
-    drawn: Mapping[Row, Mapping[Axes, list[float]]],
-    late: Mapping[Row, list[float]],
-    different: Set[Axes],
-) -> None:
+def _fit_rows(grid: Grid, shown: Mapping[Axes, Sequence[Series]]) -> None:
     """Fit the vertical axes: one for a row, and one of its own where it would hide a difference.
 
     Blocks of rows are compared by eye, so shares have one axis in all of them.
     """
     layout = grid.layout
-    for row, panels in zip(grid.rows, grid.axes, strict=True):
+    late = late_values(grid.across.values(), layout)
+    for row in grid.rows:
         shares = bool(row.metric and is_share(row.metric))
-        alike = [one for one in grid.rows if one.metric == row.metric] if shares else [row]
-        values = [value for one in alike for some in drawn[one].values() for value in some]
-        if begins_far_away(values, late[row]) and not shares:
-            margin = 0.12 * (max(late[row]) - min(late[row]))
-            for axes in panels:
-                axes.set_ylim(min(late[row]) - margin, max(late[row]) + margin)
+        rows = [one for one in grid.rows if one.metric == row.metric] if shares else [row]
+        alike = [axes for one in rows for axes in one.axes]
+        drawn, settled = _values(shown, alike), _values(shown, row.axes, late)
+        if begins_far_away(drawn, settled) and not shares:
+            margin = 0.12 * (max(settled) - min(settled))
+            for axes in row.axes:
+                axes.set_ylim(min(settled) - margin, max(settled) + margin)
                 if row.metric and layout.y_base:
-                    fit_metric(axes, row.metric, late[row], layout.y_base)
+                    fit_metric(axes, row.metric, settled, layout.y_base)
                 _say(axes, "beginning left out")
             continue
-        free = different if not (shares and layout.rows) else set()
         # A difference's axis has 0 on it.
         zero = [0.0] if row.metric is None else []
-        flat = [a for a in panels if a in free and is_flat([*drawn[row][a], *zero], values)]
-        together = [axes for axes in panels if axes not in flat]
+        flat = [
+            axes
+            for axes in row.axes
+            if not (shares and layout.rows)
+            and is_flat([*_values(shown, [axes]), *zero], drawn)
+            and are_apart(shown[axes], zero)
+        ]
+        together = [axes for axes in row.axes if axes not in flat]
         for group in filter(None, (together, *([axes] for axes in flat))):
-            own = values if group is together else drawn[row][group[0]]
+            others = alike if group is together else group
+            own = _values(shown, others)
             ends = [end for axes in group for end in axes.get_ylim()]
-            others = [axes for one in alike for axes in drawn[one]] if group is together else group
             # What is drawn beyond the trials are the bounds of their intervals.
             reach = [end for axes in others if axes.has_data() for end in axes.dataLim.intervaly]
             for axes in group:
@@ -267,30 +260,38 @@ def _fit_rows(
                     fit_metric(axes, row.metric, own, layout.y_base, reach)
                 if group is not together:
                     _say(axes, "own scale")
-        for left, axes in pairwise([None, *panels]):
+        for left, axes in zip([None, *row.axes], row.axes, strict=False):
             axes.tick_params(labelleft=left is None or axes in flat or left in flat)
         if row.metric == "token_accuracy":
-            for axes, panel in zip(panels, row.panels, strict=True):
-                _draw_chance(axes, across[panel])
+            for axes, panel in zip(row.axes, row.panels, strict=True):
+                _draw_chance(axes, grid.across[panel])
+
+
+def _values(
+    shown: Mapping[Axes, Sequence[Series]], panels: Sequence[Axes], places: Set[Any] | None = None
+) -> list[float]:
+    """Return all values of some panels, or those of some horizontal places."""
+    lines = (line for axes in panels for line in shown[axes])
+    return [value for line in lines for value in line.values(places)]
 
 
 def _draw_heat(grid: Grid) -> None:
-    layout, across = grid.layout, grid.scales()
+    layout = grid.layout
     (metric,) = layout.metrics
     y = Scale(layout.lines, layout.y_base, grid.label, grid.found)
     panels = [
         (axes, x, *collect_cells(layout, x, y, records, metric))
         for _, axes, panel, records in grid.panels()
-        for x in [across[panel]]
+        for x in [grid.across[panel]]
     ]
     colour = colours([means for *_, means, _ in panels])
     for axes, x, means, counts in panels:
         draw_cells(axes, x, y, means, colour)
         _count(axes, counts)
-    grid.fit(across)
-    for axes, *_ in grid.axes:
-        y.tick(axes.yaxis)
-        axes.set_ylabel(grid.label(layout.lines))
+    grid.fit()
+    for row in grid.rows:
+        y.tick(row.axes[0].yaxis)
+        row.axes[0].set_ylabel(grid.label(layout.lines))
     for axes in grid.all_axes:
         axes.autoscale()  # to the cells' edges
     about: Any = {"label": grid.label(metric), "pad": 0.015, "aspect": 40}
@@ -306,21 +307,20 @@ def _draw_scatters(grid: Grid) -> None:
             axes.set_xscale("log", base=layout.x_base)
         if layout.y_base:
             axes.set_yscale("log", base=layout.y_base)
-    for row, (first, *_) in zip(grid.rows, grid.axes, strict=True):
-        first.set_ylabel(_quantity(grid.experiment, row.metric))
+    _name_metrics(grid)
 
 
 def _draw_factors(grid: Grid) -> None:
-    layout, across = grid.layout, grid.scales()
+    layout = grid.layout
     for _, axes, panel, records in grid.panels():
-        _count(axes, draw_factors(axes, grid.experiment, across[panel], records))
-    for first, *_ in grid.axes:
+        _count(axes, draw_factors(axes, grid.experiment, grid.across[panel], records))
+    for first in (row.axes[0] for row in grid.rows):
         # Panels of a row share the axis: factors that lie close need more numbers than powers of 2.
         tick_log(first.yaxis, 2)
         if layout.contrast:
             names = map(grid.label, (layout.contrast.baseline, layout.contrast.treated))
             first.set_ylabel(f"Updates (log scale),\n{' / '.join(names)}")
-    grid.fit(across)
+    grid.fit()
 
 
 DRAWN = {"heat": _draw_heat, "scatter": _draw_scatters, "factors": _draw_factors}
@@ -354,13 +354,16 @@ def _draw_chance(axes: Axes, x: Scale) -> None:
         )
 
 
-def _quantity(experiment: Experiment, metric: str | None) -> str:
-    layout, label = experiment.figure, Labels(experiment.labels)
-    if metric is not None:
-        return textwrap.fill(label(metric), 24)
-    contrast = layout.contrast
-    sides = " − ".join(map(label, (contrast.treated, contrast.baseline))) if contrast else ""
-    return f"{textwrap.fill(f'{label(layout.metrics[0])}:', 24)}\n{textwrap.fill(sides, 28)}"
+def _name_metrics(grid: Grid) -> None:
+    """Name the vertical axis of each row, by its metric or its difference."""
+    label, layout = grid.label, grid.layout
+    for row in grid.rows:
+        name = label(layout.metrics[0] if row.metric is None else row.metric)
+        text = textwrap.fill(name if row.metric else f"{name}:", 24)
+        if layout.contrast and row.metric is None:
+            sides = map(label, (layout.contrast.treated, layout.contrast.baseline))
+            text += f"\n{textwrap.fill(' − '.join(sides), 28)}"
+        row.axes[0].set_ylabel(text)
 
 
 def _frame(

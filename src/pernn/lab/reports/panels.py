@@ -2,8 +2,9 @@
 
 import math
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise, repeat
 from typing import Any
 
@@ -176,13 +177,14 @@ NUM_COLUMNS = 4
 """Panels stand side by side up to this number; further ones begin a row below."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Row:
     """One row of panels: a block's metric, or its differences."""
 
     block: Any  # value of the layout's rows
     metric: str | None  # `None` for the differences
     panels: tuple[Any, ...]  # values of the layout's panels, from the left
+    axes: list[Axes] = field(default_factory=list)  # those of the panels, once there is a figure
 
 
 class Grid:
@@ -220,17 +222,11 @@ class Grid:
         axes: np.ndarray = self.figure.subplots(
             len(self.rows), len(wrapped[0]), sharey=alone, squeeze=False
         )
-        self.axes = [
-            list(some[: len(row.panels)]) for row, some in zip(self.rows, axes, strict=True)
-        ]
         for row, some in zip(self.rows, axes, strict=True):
+            row.axes = list(some[: len(row.panels)])
             for unused in some[len(row.panels) :]:
                 unused.remove()
-        self.lowest = {
-            panel: axes
-            for row, some in zip(self.rows, self.axes, strict=True)
-            for panel, axes in zip(row.panels, some, strict=True)
-        }
+        self.lowest = {panel: here for _, here, panel, _ in self.panels()}
         for _, here, panel, _ in self.panels():
             if here is not self.lowest[panel]:
                 here.sharex(self.lowest[panel])
@@ -248,15 +244,16 @@ class Grid:
     @property
     def all_axes(self) -> list[Axes]:
         """All panels, row by row."""
-        return [axes for some in self.axes for axes in some]
+        return [axes for row in self.rows for axes in row.axes]
 
-    def fit(self, across: Mapping[Any, Scale]) -> None:
+    def fit(self) -> None:
         """Fit the horizontal axes."""
         for panel, axes in self.lowest.items():
-            across[panel].fit(axes)
+            self.across[panel].fit(axes)
 
-    def scales(self) -> dict[Any, Scale]:
-        """Return the horizontal axis of each value of the layout's panels."""
+    @cached_property
+    def across(self) -> dict[Any, Scale]:
+        """The horizontal axis of each value of the layout's panels."""
         layout = self.layout
         columns = grouped((value_of(one, layout.panels), one) for one in self.found)
         return {
@@ -266,8 +263,8 @@ class Grid:
 
     def panels(self) -> Iterator[tuple[Row, Axes, Any, list[Record]]]:
         """Yield each panel's row, axes, value and records."""
-        for row, some in zip(self.rows, self.axes, strict=True):
-            yield from zip(repeat(row), some, row.panels, self._inside(row), strict=False)
+        for row in self.rows:
+            yield from zip(repeat(row), row.axes, row.panels, self._inside(row), strict=False)
 
     def _inside(self, row: Row) -> list[list[Record]]:
         """Return the records of each panel of a row."""
@@ -280,8 +277,8 @@ class Grid:
         above = "\n" if layout.form == "scatter" else ""
         named: set[Any] = set()
         of_block, of_panel = self._sizes(0), self._sizes(1)
-        for row, axes_of_row in zip(self.rows, self.axes, strict=True):
-            for axes, panel in zip(axes_of_row, row.panels, strict=True):
+        for row in self.rows:
+            for axes, panel in zip(row.axes, row.panels, strict=True):
                 if panel not in named:
                     title = self.label.condition(layout.panels, panel, separator="\n")
                     title += of_panel.get(panel, "")
@@ -290,7 +287,7 @@ class Grid:
             if layout.rows:
                 block = self.label.condition(layout.rows, row.block, separator="\n")
                 block = _wrapped(block + of_block.get(row.block, ""), 26)
-                axes_of_row[0].set_ylabel(f"{block}\n{axes_of_row[0].get_ylabel()}")
+                row.axes[0].set_ylabel(f"{block}\n{row.axes[0].get_ylabel()}")
         for axes in self.lowest.values():
             axes.set_xlabel(self.label(layout.x))
             axes.tick_params(labelbottom=True)
