@@ -333,14 +333,8 @@ def choose(
     ]
     tried = _tried(choice, about)
     best = {condition: _best(choice, found, label) for condition, found in tried.items()}
-
-    def takes_part(one: Record) -> bool:
-        judged = one.get("seed") not in choice.seeds
-        # What lacks the setting stays as it is.
-        return judged and one.get(choice.column) == best.get(_condition(choice, one))
-
     said = _describe(choice, best, tried, label) if best and choice.value is None else ""
-    return [*filter(takes_part, records)], [*filter(takes_part, planned)], said
+    return _judged(choice, best, records), _judged(choice, best, planned), said
 
 
 def chosen_best(claims: Iterable[Claim], column: Any, records: Sequence[Record]) -> list[Record]:
@@ -369,25 +363,28 @@ def at_own_best(
     for condition, found in _tried(choice, records).items():
         with suppress(NotRunError):
             best[condition] = _best(choice, found, show)
-    judged = [
-        one
-        for one in every
-        if one["seed"] not in choice.seeds
-        and one.get(choice.column) == best.get(_condition(choice, one))
-    ]
+    judged = _judged(choice, best, every)
     return (judged, (choice.column,)) if judged else (every, ())
 
 
-def _condition(choice: Choice, one: Record) -> Condition:
-    own = ("seed", choice.column)
-    return condition_of(one, own)
+def _judged(
+    choice: Choice, best: Mapping[Condition, Any], records: Sequence[Record]
+) -> list[Record]:
+    """Return the trials at their conditions' best values that did not choose these."""
+    return [
+        one
+        for one in records
+        if one.get("seed") not in choice.seeds
+        # What lacks the setting stays as it is.
+        and one.get(choice.column) == best.get(condition_of(one, ("seed", choice.column)))
+    ]
 
 
 def _tried(choice: Choice, about: Sequence[Record]) -> Tried:
     tried: dict[Condition, dict[Any, dict[int, float]]] = {}
     for one in about:
         if choice.column in one:
-            values = tried.setdefault(_condition(choice, one), {})
+            values = tried.setdefault(condition_of(one, ("seed", choice.column)), {})
             scores = values.setdefault(one[choice.column], {})
             score = number(one, choice.metric)
             if one.get("seed") in choice.seeds and score is not None:
