@@ -133,16 +133,14 @@ class Report:
         These are sought in the layout's table if there is one, else in whole trials.
         """
         table = self.experiment.figure.table
-        rows = unroll(self.records, table)
-        if table is None:
-            names = [
-                name
-                for name in dict.fromkeys(column for record in rows for column in record)
-                if name not in NAMING and not is_setting(name) and not is_pace(name)
-            ]
-        else:
-            tables = [record.get("tables", {}).get(table, {}) for record in self.records]
-            names = list(dict.fromkeys(column for found in tables for column in found))
+        rows, columns = unroll(self.records, table), self.records
+        if table is not None:
+            columns = [one.get("tables", {}).get(table, {}) for one in self.records]
+        names = [
+            name
+            for name in dict.fromkeys(column for some in columns for column in some)
+            if name not in NAMING and not is_setting(name) and not is_pace(name)
+        ]
         numbers = [name for name in names if any(number(row, name) is not None for row in rows)]
         first = [metric for metric in METRICS if metric in numbers]
         others = (name for name in (*first, *numbers) if name not in self.by)
@@ -210,10 +208,10 @@ class Report:
     @cached_property
     def further(self) -> list[Drawing]:
         """The figures below the main one, that of the learning curves last."""
-        about = self.experiment, self.scale, self.formats
-        found = draw_extra_figures(about[0], self.records, *about[1:])
-        learnt = [one for one in self.trials if one.has_lines]
-        return [*found, draw_curves(about[0], learnt, *about[1:])] if learnt else found
+        found = draw_extra_figures(self.experiment, self.records, self.scale, self.formats)
+        if learnt := [one for one in self.trials if one.has_lines]:
+            found.append(draw_curves(self.experiment, learnt, self.scale, self.formats))
+        return found
 
     def write(self, directory: Path) -> "Report":
         """Write page, table, verdicts and figures, and return the report.
@@ -306,11 +304,5 @@ class Report:
         """List the columns of the specs in which all trials agree."""
         if not self.records:
             return []
-        first, *others = self.records
-        return [
-            (clean(column), clean(str(value)))
-            for column, value in sorted(first.items())
-            if is_setting(column)
-            and column != "seed"
-            and all(column in other and other[column] == value for other in others)
-        ]
+        shared = frozenset.intersection(*map(condition_of, self.records))
+        return [(clean(column), clean(str(value))) for column, value in sorted(shared)]
