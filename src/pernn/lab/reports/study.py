@@ -128,19 +128,15 @@ def write_study(
     # One's own parts and experiments first, then ours, the headline before the others.
     names = sorted(experiment_names(), key=_place)
     reports = sorted(reports, key=lambda one: (not one.own, _place(one.experiment.name)))
-    parts = {id(one): _part(one, f"sweep-{place}") for place, one in enumerate(reports)}
+    parts = {one: _part(one, f"sweep-{place}") for place, one in enumerate(reports)}
     there = {*further.values(), *(one.experiment.name for one in reports)}
     missing = [name for name in names if name not in there]
     claims = count_claims(reports, names)
-    planned = [id(one) for one in planned_sweeps(reports).values()]
-    lines = [
-        _line(one.verdict, parts.get(id(one.sweep), {}), one.experiment, one.same_as)
-        for one in claims
-    ]
+    planned = planned_sweeps(reports).values()
     others = [
-        _line(verdict, parts[id(one)], one.experiment.name, suffix=f"-{parts[id(one)]['id']}")
+        _line(Counted(one.experiment.name, verdict, one, ""), parts, f"-{parts[one]['id']}")
         for one in reports
-        if id(one) not in planned
+        if one not in planned
         for verdict in one.verdicts
         if outcome_apart(one, verdict) != NOT_ASKED
     ]
@@ -150,15 +146,15 @@ def write_study(
     page = fill_template(
         "study.html.jinja",
         {"short": lambda text: shorten(str(text), LONGEST), "packed": pack},
-        lines=lines,
+        lines=[_line(one, parts) for one in claims],
         parts=list(parts.values()),
         missing=missing,
         unshown=further,
         marks=MARKS,
         others=others,
         counts={name: counts[name] for name in (*MARKS, "same numbers") if counts[name]},
-        verdicts=[name for name in MARKS if any(one["verdict"].verdict == name for one in lines)],
-        experiments=list(dict.fromkeys(one["experiment"] for one in lines)),
+        verdicts=[name for name in MARKS if any(one.verdict.verdict == name for one in claims)],
+        experiments=list(dict.fromkeys(one.experiment for one in claims)),
         # Our own script; no text of a record is in it.
         script=Markup(script),  # noqa: S704
         digest=f"'sha256-{digest}'",
@@ -209,19 +205,16 @@ def _part(report: Report, anchor: str) -> dict[str, Any]:
 
 
 def _line(
-    verdict: Verdict,
-    part: Mapping[str, Any],
-    experiment: str,
-    same_as: str = "",
-    suffix: str = "",
+    one: Counted, parts: Mapping[Report, Mapping[str, Any]], suffix: str = ""
 ) -> dict[str, Any]:
     """Return a line of the scorecard: where, scale and preset; size, beside the paper's."""
+    part = parts[one.sweep] if one.sweep else {}
     return {
-        "id": f"claim-{experiment}-{verdict.claim.name}{suffix}",
-        "verdict": verdict,
-        "experiment": experiment,
+        "id": f"claim-{one.experiment}-{one.verdict.claim.name}{suffix}",
+        "verdict": one.verdict,
+        "experiment": one.experiment,
         "where": part.get("where", ""),
         "size": part.get("size", ""),
         "anchor": part.get("id", ""),
-        "note": f"the numbers of {same_as}, counted there" if same_as else "",
+        "note": f"the numbers of {one.same_as}, counted there" if one.same_as else "",
     }
