@@ -344,10 +344,7 @@ def _group_by_core(pairs: Pairs) -> dict[str, Cells]:
     if CORE not in pairs.columns:
         return {}
     place = pairs.columns.index(CORE)
-    cores: dict[str, Cells] = {}
-    for cell, found in pairs.cells.items():
-        core = LABEL(cell[place])
-        cores[core] = {**cores.get(core, {}), cell: found}
+    cores = nested((LABEL(cell[place]), cell, found) for cell, found in pairs.cells.items())
     return {core: cells for core, cells in cores.items() if len(cells) > 1}
 
 
@@ -375,27 +372,22 @@ def _name(pairs: Pairs, cell: tuple[Any, ...]) -> str:
     return ", ".join(words) or "all"
 
 
-def _notes(pairs: Pairs, num_incomplete: int, shown: list[Compared]) -> list[str]:
-    fewest = min(len(one.differences) for one in shown)
+def _notes(pairs: Pairs, num_less: int, shown: list[Compared]) -> list[str]:
+    differing, (alone, other), lost = pairs.differing, pairs.num_unpaired, pairs.num_diverged
     single = sum(len(found) < MIN_PAIRS for found in pairs.cells.values())
-    lost = pairs.num_diverged
+    fewest = min(len(one.differences) for one in shown)
+    smallest = f"{2.0 ** (1 - fewest):g}"
     words = {
-        f"Within a pair seed and settings agree but for {', '.join(pairs.differing)}.": (
-            pairs.differing
-        ),
-        f"Trials without a partner: {pairs.num_unpaired[0]} of A, {pairs.num_unpaired[1]} of B.": (
-            True
-        ),
+        f"Within a pair seed and settings agree but for {', '.join(differing)}.": differing,
+        f"Trials without a partner: {alone} of A, {other} of B.": True,
         f"On both sides, and left out: {counted(pairs.num_same, 'trial')}.": pairs.num_same,
         f"Diverged, and counted as the worst: {counted(lost, 'trial')}.": lost,
         f"Not shown, having one pair only: {counted(single, 'cell')}.": single,
-        f"Not in the mean over cells, lacking one: {counted(num_incomplete, 'seed')}.": (
-            num_incomplete
-        ),
+        f"Not in the mean over cells, lacking one: {counted(num_less, 'seed')}.": num_less,
         f"n = {fewest} is no verdict: {MIN_SEEDS} seeds are needed, and the smallest p that "
-        f"{fewest} can give is {2.0 ** (1 - fewest):g}.": fewest < MIN_SEEDS,
-        f"p counts signs alone: that of {fewest} pairs is never below {2.0 ** (1 - fewest):g}, "
-        "whatever their interval.": fewest == MIN_SEEDS,
+        f"{fewest} can give is {smallest}.": fewest < MIN_SEEDS,
+        f"p counts signs alone: that of {fewest} pairs is never below {smallest}, whatever their "
+        "interval.": fewest == MIN_SEEDS,
         "The p of single cells is not corrected for their number.": len(shown) > 2,
     }
     return [text for text, holds in words.items() if holds]
