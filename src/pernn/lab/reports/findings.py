@@ -154,8 +154,7 @@ def _in_cells(
     values = {cell: sample.at(cell) for cell in sample.cells}
     fewest = min(map(len, values.values()))
     if fewest < 2:
-        (worst,) = [cell for cell in values if len(values[cell]) == fewest][:1]
-        evidence = None
+        worst, evidence = min(values, key=lambda cell: len(values[cell])), None
     else:
         found = {cell: weigh(np.array(values[cell])) for cell in values}
         evidence = in_every(list(found.values()))
@@ -164,7 +163,7 @@ def _in_cells(
         if evidence.contradicts > evidence.supports:
             worst = max(found, key=lambda cell: float(found[cell].supports))
     detail = f"the worst of {len(values)} cells; {detail}" if len(values) > 1 else detail
-    quantity = f"{quantity} at {sample.name} = {sample.label(worst)}"
+    quantity = f"{quantity} at {sample.name_of(worst)}"
     cells = _cells(sample, values.values())
     return Finding(quantity, values[worst], evidence, fewest, cells, sample, detail)
 
@@ -214,41 +213,37 @@ def _compare_paces(
 ) -> Finding:
     """Test log2 updates, each trial's within the updates that all of them have."""
     predicate = claim.predicate
-    metric, sides_taken = predicate.metric, [where for _, where in arms(predicate)]
+    metric, sides = predicate.metric, [where for _, where in arms(predicate)]
     logged = restrict_together(_taking_part(claim, records), metric)
     logs = [{**row, metric: math.log2(row[metric])} for row in logged]
     found = _test(claim, logs, planned, label)
-    needed = [row for row in logged if row.get(found.sample.column) in found.sample.cells]
+    sample = found.sample
+    needed = [row for row in logged if row.get(sample.column) in sample.cells]
+    of_sides = [[row for row in needed if matches(row, where)] for where in sides]
     words = []
-    for where in reversed(sides_taken):
-        own = [row for row in needed if matches(row, where)]
-        never = sum(is_censored(row, metric) for row in own)
-        name = ", ".join(label(value) for value in where.values() if value is not None)
-        name = name or ("the others" if where else "trials")
-        words += [f"{never} of {len(own)} {name}"] if never else []
+    for where, own in zip(reversed(sides), reversed(of_sides), strict=True):
+        if never := sum(is_censored(row, metric) for row in own):
+            name = ", ".join(label(value) for value in where.values() if value is not None)
+            name = name or ("the others" if where else "trials")
+            words.append(f"{never} of {len(own)} {name}")
     lacking = f"never reached, and counted at the last update: {'; '.join(words)}" if words else ""
     found = replace(
         found,
         quantity=f"log2 of {found.quantity}",
         remark="; ".join(filter(None, [lacking, found.remark])),
     )
-    pairs = [sides_taken[place : place + 2] for place in range(0, len(sides_taken), 2)]
+    pairs = list(zip(of_sides[::2], of_sides[1::2], strict=False))  # none without a contrast
     cut = [
-        f"{found.sample.name} = {found.sample.label(cell)}"
-        for cell in found.sample.cells
-        if any(
-            len(pair) == 2 and all(_is_cut(needed, found.sample, cell, one, metric) for one in pair)
-            for pair in pairs
-        )
+        sample.name_of(cell)
+        for cell in sample.cells
+        if any(all(_is_cut(own, {sample.column: cell}, metric) for own in pair) for pair in pairs)
     ]
     return _without_the_cut(found, predicate, cut) if cut else found
 
 
-def _is_cut(
-    rows: Sequence[Record], sample: Sample, cell: Any, where: Mapping[str, Any], metric: str
-) -> bool:
+def _is_cut(side: Sequence[Record], cell: Mapping[str, Any], metric: str) -> bool:
     """Return whether half of one side's trials, or more, never reach the level in a cell."""
-    own = [row for row in rows if row[sample.column] == cell and matches(row, where)]
+    own = [row for row in side if matches(row, cell)]
     return 2 * sum(is_censored(row, metric) for row in own) >= len(own)
 
 
@@ -355,12 +350,7 @@ TESTS: Mapping[type, Callable[[Any, Sample], Finding]] = {
 
 def _cells(sample: Sample, values: Iterable[tuple[float, ...]]) -> tuple[Cell, ...]:
     return tuple(
-        Cell(
-            f"{sample.name} = {sample.label(cell)}",
-            len(some),
-            student_interval(some),
-            bootstrap_interval(some),
-        )
+        Cell(sample.name_of(cell), len(some), student_interval(some), bootstrap_interval(some))
         for cell, some in zip(sample.cells, values, strict=True)
     )
 

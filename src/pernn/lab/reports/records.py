@@ -182,6 +182,10 @@ class Sample:
         """The cells as a list in words."""
         return show_all(self.cells, self.label)
 
+    def name_of(self, cell: Any) -> str:
+        """Return a cell's column and value, as they are displayed."""
+        return f"{self.name} = {self.label(cell)}"
+
     def at(self, cell: Any) -> tuple[float, ...]:
         """Return the values of all seeds that have a cell."""
         return tuple(column[cell] for column in self.columns.values() if cell in column)
