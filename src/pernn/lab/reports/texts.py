@@ -104,6 +104,11 @@ def value_of(record: Record, columns: Columns | None) -> Any:
     return tuple(record.get(column) for column in columns)
 
 
+def _key(value: Any) -> str:
+    """Return what a value is called among names; values that count together have one name."""
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
 class Labels:
     """Display names of columns and values, an experiment's own first."""
 
@@ -113,11 +118,10 @@ class Labels:
 
     def __call__(self, value: Any) -> str:
         """Return a display name; numbers have thousands separated, absent values are a dash."""
+        if (key := _key(value)) in self.names:
+            return clean(self.names[key])
         if isinstance(value, tuple):
-            joint = ", ".join(str(part) for part in value)
-            return clean(self.names.get(joint, ", ".join(self(part) for part in value)))
-        if str(value) in self.names:
-            return clean(self.names[str(value)])
+            return clean(", ".join(map(self, value)))
         if isinstance(value, str) and (place := PLACE.fullmatch(value)):
             return clean(place[1])
         if value is None:
@@ -133,16 +137,13 @@ class Labels:
         have a name of their own. So are all values that count together, but for named kinds, such
         as a core, and conditions that are told in words.
         """
+        if isinstance(value, str) or _key(value) in self.names:
+            return self(value)
         if isinstance(value, tuple):
-            joint = ", ".join(str(part) for part in value)
-            if joint in self.names:
-                return self(value)
             pairs = list(zip(names_of(columns), value, strict=True))
             # A setting that some conditions do not have says nothing of these.
             told = [(column, part) for column, part in pairs if part is not None] or pairs
             return separator.join(self._part(column, part) for column, part in told)
-        if isinstance(value, str) or str(value) in self.names:
-            return self(value)
         return f"{self(columns)}: {self(value)}"
 
     def _part(self, column: str, value: Any) -> str:
@@ -155,11 +156,9 @@ class Labels:
         return sorted(set(values), key=self._place)
 
     def _place(self, value: Any) -> list[Any]:
-        last = len(self.places)
-        if isinstance(value, tuple) and (joint := ", ".join(map(str, value))) in self.places:
-            return [(self.places[joint], sort_key(joint))]
-        parts = value if isinstance(value, tuple) else (value,)
-        return [(self.places.get(str(part), last), sort_key(part)) for part in parts]
+        is_whole = not isinstance(value, tuple) or _key(value) in self.places
+        last, parts = len(self.places), (value,) if is_whole else value
+        return [(self.places.get(_key(part), last), sort_key(part)) for part in parts]
 
 
 def sizes(counts: Iterable[int]) -> str:
