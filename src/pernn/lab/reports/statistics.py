@@ -138,9 +138,7 @@ def _resamples(
         stream = RandomStream(0, "pernn.reports.bootstrap", Split.ANALYSIS)
         words = stream.words(size, NUM_RESAMPLES * size)
         chosen = integers(words, size).reshape(NUM_RESAMPLES, size)
-    rows = np.arange(len(chosen))[:, None] * size
-    counts = np.bincount((chosen + rows).ravel(), minlength=len(chosen) * size)
-    counts = counts.reshape(len(chosen), size)
+    counts = np.array([np.bincount(one, minlength=size) for one in chosen])
     if size > EXACT:
         return counts, np.ones(len(chosen), dtype=np.int64)
     factorials = np.array([math.factorial(n) for n in range(size + 1)])
