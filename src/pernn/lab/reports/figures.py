@@ -209,7 +209,7 @@ def _draw_lines(grid: Grid) -> None:
         shown[axes] = series
     _name_metrics(grid)
     _fit_rows(grid, shown)
-    best = {one["run"] for one in chosen_best(experiment.claims, layout.x, grid.found)}
+    best = chosen_best(experiment.claims, layout.x, grid.found)
     for row, axes, panel, records in grid.panels():
         x = grid.across[panel]
         if best and row.metric is not None:

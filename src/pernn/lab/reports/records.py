@@ -341,15 +341,15 @@ def choose(
     return _judged(choice, best, records), _judged(choice, best, planned), said
 
 
-def chosen_best(claims: Iterable[Claim], column: Any, records: Sequence[Record]) -> list[Record]:
-    """Return the trials that claims judge at each condition's best value."""
-    found: dict[Any, Record] = {}
+def chosen_best(claims: Iterable[Claim], column: Any, records: Sequence[Record]) -> set[str]:
+    """Return the runs that claims judge at each condition's best value."""
+    found: set[str] = set()
     for claim in claims:
         choice = claim.choice
         if choice and choice.value is None and choice.column == column:
             with suppress(NotRunError):
-                found |= {one["run"]: one for one in choose(claim, records, (), show)[0]}
-    return [*found.values()]
+                found |= {one["run"] for one in choose(claim, records, (), show)[0]}
+    return found
 
 
 def at_own_best(
