@@ -136,18 +136,18 @@ def collect(
     """
     layout, label = experiment.figure, Labels(experiment.labels)
     points, styles = points_of(layout, records, metric), looks(layout.lines, order)
-    never = {
+    never = grouped(
         (value_of(one, layout.lines), value_of(one, layout.x))
         for one in records
         if is_censored(one, metric)
-    }
+    )
     return [
         Series(
             styles[value],
             label.condition(layout.lines, value),
             points[value],
             place,
-            {at for at in points[value] if (value, at) in never},
+            never.get(value, ()),
         )
         for place, value in enumerate(order)
         if value in points
@@ -276,29 +276,18 @@ def draw_bands(axes: Axes, x: Scale, series: Sequence[Series]) -> None:
         places = [x.position(value) for value in at]
         means, low, high = _ends(_intervals(line, at))
         colour = line.style["color"]
-        seeds = dict.fromkeys(seed for value in at for seed in line.points[value])
-        for seed in seeds:
-            own = [value for value in at if seed in line.points[value]]
-            axes.plot(
-                [x.position(value) for value in own],
-                [line.points[value][seed] for value in own],
-                color=colour,
-                linewidth=0.5,
-                alpha=0.35,
-                zorder=2,
-                gid=tag(line, [f"seed {seed}"]),
-            )
+        by_seed = nested(
+            (seed, place, value)
+            for place, one in zip(places, at, strict=True)
+            for seed, value in line.points[one].items()
+        )
+        thin: Mapping[str, Any] = {"color": colour, "linewidth": 0.5, "alpha": 0.35, "zorder": 2}
+        for seed, own in by_seed.items():
+            axes.plot([*own], [*own.values()], gid=tag(line, [f"seed {seed}"]), **thin)
         about: Mapping[str, Any] = {"color": colour, "gid": tag(line)}
         axes.fill_between(places, low, high, alpha=0.22, linewidth=0, zorder=2.5, **about)
-        axes.plot(
-            places,
-            means,
-            label=line.label or None,
-            linestyle=line.style["linestyle"],
-            linewidth=1.5,
-            zorder=3,
-            **about,
-        )
+        thick = {"linestyle": line.style["linestyle"], "linewidth": 1.5, "zorder": 3}
+        axes.plot(places, means, label=line.label or None, **thick, **about)
 
 
 def _points(
