@@ -20,7 +20,8 @@ from pernn.lab.experiments.grids import SMALL_SEEDS, VALIDATION_SEEDS, first_see
 from pernn.lab.reports import judge_all
 from pernn.lab.reports.drawings import draw_curves
 from pernn.lab.reports.forms import differences
-from pernn.lab.reports.texts import Labels, footer_items, value_of
+from pernn.lab.reports.panels import Grid
+from pernn.lab.reports.texts import Labels, footer_items
 from pernn.lab.store import in_words, load_sweep, save_sweep
 from pernn.lab.sweeps import plan_again, plan_sweep, repeat_command
 from pernn.lab.trials import Trial
@@ -128,9 +129,9 @@ def test_what_only_encoded_networks_have_is_a_line_and_keeps_its_control():
     records = recorded(plan, lambda flat: gains[flat.get(column)])
     figure = plan.experiment.figure
     assert (figure.lines, figure.rows) == (("encoding.kind", column), None)
-    order = Labels(plan.experiment.labels).order(value_of(one, figure.lines) for one in records)
-    assert order == [("none", None), ("sinusoidal", None), ("sinusoidal", waves)]
-    drawn = differences(plan.experiment, records, order)
+    grid = Grid(plan.experiment, records)
+    assert grid.order == [("none", None), ("sinusoidal", None), ("sinusoidal", waves)]
+    drawn = differences(grid, records)
     means = [np.mean([*line.points[192].values()]) for line in drawn]
     assert means == pytest.approx([0.1, 0.3])
     assert drawn[0].style != drawn[1].style

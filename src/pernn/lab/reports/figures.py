@@ -22,7 +22,6 @@ from .forms import (
     are_apart,
     collect,
     collect_cells,
-    collect_pairs,
     colours,
     differences,
     draw_bands,
@@ -119,7 +118,7 @@ def draw(experiment: Experiment, records: Sequence[Record], scale: str = "") -> 
         grid = Grid(experiment, found)
         DRAWN.get(layout.form, _draw_lines)(grid)
         grid.name()
-        _frame(grid.figure, experiment, grid.all_axes, footer_items(experiment, records, scale))
+        _frame(grid, footer_items(experiment, records, scale))
         return grid.figure
 
 
@@ -194,15 +193,15 @@ def _titled(found: re.Match[str]) -> str:
 
 
 def _draw_lines(grid: Grid) -> None:
-    experiment, layout, order = grid.experiment, grid.layout, grid.line_order()
+    experiment, layout = grid.experiment, grid.layout
     shown: dict[Axes, list[Series]] = {}
     for row, axes, panel, records in grid.panels():
         if row.metric is None:
-            series = differences(experiment, records, order)
+            series = differences(grid, records)
             axes.axhline(0, color="#000000", linewidth=0.8)
             axes.margins(y=0.12)
         else:
-            series = collect(experiment, records, row.metric, order)
+            series = collect(grid, records, row.metric)
         series = [line.without(experiment.choosing) for line in series]
         (draw_bands if layout.form == "bands" else draw_points)(axes, grid.across[panel], series)
         _count(axes, [len(values) for line in series for values in line.points.values()])
@@ -214,7 +213,7 @@ def _draw_lines(grid: Grid) -> None:
         x = grid.across[panel]
         if best and row.metric is not None:
             judged = [one for one in records if one["run"] in best]
-            draw_best(axes, x, experiment, judged, row.metric, order)
+            draw_best(grid, axes, x, judged, row.metric)
     grid.fit()
 
 
@@ -301,8 +300,7 @@ def _draw_heat(grid: Grid) -> None:
 def _draw_scatters(grid: Grid) -> None:
     layout = grid.layout
     for row, axes, _, records in grid.panels():
-        points = collect_pairs(layout, records, str(row.metric))
-        draw_scatter(axes, grid.experiment, points, grid.line_order())
+        draw_scatter(grid, axes, records, str(row.metric))
         if layout.x_base:
             axes.set_xscale("log", base=layout.x_base)
         if layout.y_base:
@@ -313,7 +311,7 @@ def _draw_scatters(grid: Grid) -> None:
 def _draw_factors(grid: Grid) -> None:
     layout = grid.layout
     for _, axes, panel, records in grid.panels():
-        _count(axes, draw_factors(axes, grid.experiment, grid.across[panel], records))
+        _count(axes, draw_factors(grid, axes, grid.across[panel], records))
     for first in (row.axes[0] for row in grid.rows):
         # Panels of a row share the axis: factors that lie close need more numbers than powers of 2.
         tick_log(first.yaxis, 2)
@@ -366,15 +364,13 @@ def _name_metrics(grid: Grid) -> None:
         row.axes[0].set_ylabel(text)
 
 
-def _frame(
-    figure: Figure, experiment: Experiment, grid: Sequence[Axes], footer: Sequence[str]
-) -> None:
-    entries: dict[str, Any] = {}
-    for axes in grid:
+def _frame(grid: Grid, footer: Sequence[str]) -> None:
+    figure, entries = grid.figure, dict[str, Any]()
+    for axes in grid.all_axes:
         for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
             entries.setdefault(name, handle)
     width, height = figure.get_size_inches() * 72
-    title = textwrap.wrap(shorten(experiment.question, LONGEST), int(width / 6.2))
+    title = textwrap.wrap(shorten(grid.experiment.question, LONGEST), int(width / 6.2))
     names = [textwrap.fill(name, int(width / 5.0) - 12) for name in entries]
     num_columns, num_rows = _legend_size(names, width)
     # The layout keeps room for the title only, so empty lines of it are the legend's.

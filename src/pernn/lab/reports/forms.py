@@ -12,10 +12,10 @@ from matplotlib.transforms import offset_copy
 
 from pernn.errors import ConfigError, counted
 from pernn.lab.config import grouped, nested
-from pernn.lab.experiments import Columns, Experiment, FigureLayout, names_of, pace_column
+from pernn.lab.experiments import Columns, FigureLayout, names_of, pace_column
 
 from .comparing import MIN_PAIRS, Compared, Side, compare_pace
-from .panels import Scale
+from .panels import Grid, Scale
 from .records import (
     Arm,
     Record,
@@ -28,7 +28,7 @@ from .records import (
     sort_key,
 )
 from .statistics import Interval, LowerBound, rank_correlation, student_interval
-from .texts import Labels, value_of
+from .texts import value_of
 
 LINES = (
     {"color": "#D55E00", "marker": "s", "linestyle": "--", "markerfacecolor": "white"},
@@ -124,17 +124,12 @@ def points_of(
     }
 
 
-def collect(
-    experiment: Experiment,
-    records: Sequence[Record],
-    metric: str,
-    order: Sequence[Any],
-) -> list[Series]:
+def collect(grid: Grid, records: Sequence[Record], metric: str) -> list[Series]:
     """Collect the lines of a panel that have anything to show.
 
-    `order` has all lines of the figure: one keeps its look in panels where another is missing.
+    A line keeps its look in panels where another is missing.
     """
-    layout, label = experiment.figure, Labels(experiment.labels)
+    layout, order = grid.layout, grid.order
     points, styles = points_of(layout, records, metric), looks(layout.lines, order)
     never = grouped(
         (value_of(one, layout.lines), value_of(one, layout.x))
@@ -144,7 +139,7 @@ def collect(
     return [
         Series(
             styles[value],
-            label.condition(layout.lines, value),
+            grid.label.condition(layout.lines, value),
             points[value],
             place,
             never.get(value, ()),
@@ -154,15 +149,13 @@ def collect(
     ]
 
 
-def differences(
-    experiment: Experiment, records: Sequence[Record], order: Sequence[Any]
-) -> list[Series]:
+def differences(grid: Grid, records: Sequence[Record]) -> list[Series]:
     """Collect a panel's paired differences, a line per treated condition."""
-    layout = experiment.figure
+    layout, order = grid.layout, grid.order
     contrast, names = layout.contrast, names_of(layout.lines)
     if contrast is None or contrast.column != names[0]:
         raise ConfigError(f"a figure's contrast must be between its lines, {layout.lines}")
-    label, alone = Labels(experiment.labels), layout.form == "difference"
+    alone = layout.form == "difference"
     treated: list[Any] = [contrast.treated]
     if len(names) > 1:
         treated = [line for line in order if line[0] == contrast.treated]
@@ -179,7 +172,7 @@ def differences(
             one = replace(one, baseline_where={**contrast.baseline_where, **both})
         found = paired_differences(records, layout.metrics[0], one, names_of(layout.x))
         points = nested((at_x, seed, value) for (seed, at_x), value in found.items())
-        name = label.condition(columns, other) if alone and len(treated) > 1 else ""
+        name = grid.label.condition(columns, other) if alone and len(treated) > 1 else ""
         look = styles[other if alone else line] if len(treated) > 1 else DIFFERENCE
         series.append(Series(look, name, points, place if alone else -1))
     return [line for line in series if line.points]
@@ -230,27 +223,20 @@ RING: Mapping[str, Any] = {"marker": "o", "ls": "none", "mfc": "none", "mew": 1.
 OWN_BEST = "Own best, chosen by other seeds"
 
 
-def draw_best(
-    axes: Axes,
-    x: Scale,
-    experiment: Experiment,
-    records: Sequence[Record],
-    metric: str,
-    order: Sequence[Any],
-) -> None:
+def draw_best(grid: Grid, axes: Axes, x: Scale, records: Sequence[Record], metric: str) -> None:
     """Ring each line's best and tell the difference in room made below.
 
     The vertical axis is fitted before; `records` are those judged at their best values.
     """
-    layout, label = experiment.figure, Labels(experiment.labels)
+    layout, label = grid.layout, grid.label
     axes.plot([], [], label=OWN_BEST, color="#000000", markersize=9, **RING)
-    for line in collect(experiment, records, metric, order):
+    for line in collect(grid, records, metric):
         for at, values in line.points.items():
             # Rings of one place lie within each other.
             look = {"markersize": 9 + 3 * line.place, "color": line.style["color"], **RING}
             mean = np.mean([*values.values()])
             axes.plot(x.position(at), mean, clip_on=False, zorder=4, gid=tag(line), **look)
-    contrasts = [getattr(one.predicate, "contrast", None) for one in experiment.claims]
+    contrasts = [getattr(one.predicate, "contrast", None) for one in grid.experiment.claims]
     contrast = layout.contrast or next(filter(None, contrasts), None)
     if not contrast or contrast.columns != {layout.lines}.difference(names_of(layout.panels)):
         return
@@ -432,18 +418,16 @@ def collect_pairs(layout: FigureLayout, records: Sequence[Record], metric: str) 
     return sorted(pairs, key=lambda one: (sort_key(one[3]), sort_key(one[2]), *one[:2]))
 
 
-def draw_scatter(
-    axes: Axes, experiment: Experiment, points: Sequence[Point], order: Sequence[Any]
-) -> None:
+def draw_scatter(grid: Grid, axes: Axes, records: Sequence[Record], metric: str) -> None:
     """Draw every point, with the correlation as the title."""
-    layout, label = experiment.figure, Labels(experiment.labels)
-    styles = looks(layout.lines, order)
-    for value in order:
+    layout = grid.layout
+    points, styles = collect_pairs(layout, records, metric), looks(layout.lines, grid.order)
+    for value in grid.order:
         own = [(x, y) for x, y, line, _ in points if line == value]
         if own:
             axes.plot(
                 *zip(*own, strict=True),
-                label=label.condition(layout.lines, value),
+                label=grid.label.condition(layout.lines, value),
                 markersize=4.0,
                 markeredgewidth=0.8,
                 alpha=0.75,
@@ -458,14 +442,12 @@ def draw_scatter(
     axes.grid(visible=True, axis="both")
 
 
-def draw_factors(
-    axes: Axes, experiment: Experiment, x: Scale, records: Sequence[Record]
-) -> list[int]:
+def draw_factors(grid: Grid, axes: Axes, x: Scale, records: Sequence[Record]) -> list[int]:
     """Draw a line of factors per level with Student's t intervals.
 
     Marks are hollow where some trials never arrive. Returns how many pairs each is of.
     """
-    layout, label, counts = experiment.figure, Labels(experiment.labels), []
+    layout, counts = grid.layout, []
     arms = sides(layout.contrast) if layout.contrast else []
     axes.axhline(1, color="#000000", linewidth=0.8)
     for place, metric in enumerate(layout.metrics):
@@ -479,7 +461,7 @@ def draw_factors(
             places,
             means,
             yerr=[means - low, high - means],
-            label=label(metric),
+            label=grid.label(metric),
             color=look["color"],
             linestyle=look["linestyle"] if x.numeric else "none",
             **BARS,

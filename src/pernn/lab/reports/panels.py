@@ -237,8 +237,9 @@ class Grid:
             number(one, row.metric) is not None for some in self._inside(row) for one in some
         )
 
-    def line_order(self) -> list[Any]:
-        """Return the conditions that have a line, in their order."""
+    @cached_property
+    def order(self) -> list[Any]:
+        """The conditions that have a line, in their order."""
         return self.label.order(value_of(one, self.layout.lines) for one in self.found)
 
     @property
