@@ -34,13 +34,12 @@ class Drawing:
         records: Sequence[Record],
         scale: str,
         formats: Sequence[Format],
-        caption: str = "",
     ) -> "Drawing":
-        """Draw an experiment's figure, its question as the default caption."""
+        """Draw an experiment's figure, its question as the caption."""
         figure = draw(experiment, records, scale)
         return Drawing(
             stem,
-            caption or experiment.question,
+            experiment.question,
             footer(experiment, records, scale),
             {f"{stem}.{form}": render(figure, form) for form in formats},
             inline(figure, stem),
