@@ -218,13 +218,11 @@ def _judge(
 
 
 def _remarks(found: Finding) -> list[str]:
-    sample, values = found.sample, found.values
+    sample, values, count = found.sample, found.values, found.num_seeds
     lost, missing = sample.num_diverged, sample.num_missing
     constant = not found.interval and len(values) > 1 and max(values) - min(values) <= ROUNDING
     words = {
-        f"{found.num_seeds} of the {MIN_SEEDS} seeds that a verdict needs": (
-            found.num_seeds < MIN_SEEDS
-        ),
+        f"{count} of the {MIN_SEEDS} seeds that a verdict needs": count < MIN_SEEDS,
         found.remark: bool(found.remark),
         found.cut: bool(found.cut),
         f"all {len(values)} values are equal, so their spread is unknown": constant,
@@ -345,18 +343,11 @@ def _marked(
     claim, date = verdict.claim, found.plan.date
     if verdict.verdict == "not run":
         return verdict
-    if verdict.num_missing:
+    if lost := verdict.num_missing:
         # A look before the end would be one more chance to be wrong, and tempt to stop.
-        missing = counted(verdict.num_missing, "trial")
-        why = f"no verdict before all trials are finished (plan {found.name}); {missing} missing"
-        return Verdict(
-            claim,
-            "not run",
-            "not run",
-            verdict.quantity,
-            num_missing=verdict.num_missing,
-            detail=why,
-        )
+        why = f"no verdict before all trials are finished (plan {found.name}); "
+        why += f"{counted(lost, 'trial')} missing"
+        return Verdict(claim, "not run", "not run", verdict.quantity, num_missing=lost, detail=why)
     where = settings_of(claim)
     # Of a tuned setting only the trials that are judged: the choice is not the plan's.
     judged, _, _ = choose(claim, records, (), Labels({}))

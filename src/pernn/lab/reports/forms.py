@@ -389,18 +389,12 @@ def colours(panels: Sequence[Means]) -> Colours:
 
 def draw_cells(axes: Axes, x: Scale, y: Scale, means: Means, colour: Colours) -> None:
     """Draw a panel's cells, hatched where there is no value."""
+    (norm, colour_map), cells = colour, np.ma.masked_invalid(means)
     axes.grid(visible=False)
     axes.patch.set(facecolor="#ffffff", edgecolor="#c4c4c4", hatch="//////", linewidth=0)
     if y.base:
         axes.set_yscale("log", base=y.base)
-    axes.pcolormesh(
-        x.edges(),
-        y.edges(),
-        np.ma.masked_invalid(means),
-        norm=colour[0],
-        cmap=colour[1],
-        linewidth=0,
-    )
+    axes.pcolormesh(x.edges(), y.edges(), cells, norm=norm, cmap=colour_map, linewidth=0)
 
 
 Point = tuple[float, float, Any, Any]
@@ -418,6 +412,10 @@ def collect_pairs(layout: FigureLayout, records: Sequence[Record], metric: str) 
     return sorted(pairs, key=lambda one: (sort_key(one[3]), sort_key(one[2]), *one[:2]))
 
 
+DOTS = {"linestyle": "none", "markersize": 4.0, "markeredgewidth": 0.8, "alpha": 0.75, "zorder": 3}
+"""How the points of a scatter plot differ from those of a line."""
+
+
 def draw_scatter(grid: Grid, axes: Axes, records: Sequence[Record], metric: str) -> None:
     """Draw every point, with the correlation as the title."""
     layout = grid.layout
@@ -425,15 +423,8 @@ def draw_scatter(grid: Grid, axes: Axes, records: Sequence[Record], metric: str)
     for value in grid.order:
         own = [(x, y) for x, y, line, _ in points if line == value]
         if own:
-            axes.plot(
-                *zip(*own, strict=True),
-                label=grid.label.condition(layout.lines, value),
-                markersize=4.0,
-                markeredgewidth=0.8,
-                alpha=0.75,
-                zorder=3,
-                **{**styles[value], "linestyle": "none"},
-            )
+            name = grid.label.condition(layout.lines, value)
+            axes.plot(*zip(*own, strict=True), label=name, **{**styles[value], **DOTS})
     if points:
         x, y, _, seeds = zip(*points, strict=True)
         number_of = f"{len(points):,} points of {counted(len({*seeds}), 'seed')}"

@@ -210,18 +210,11 @@ class Grid:
         # Where a block's trials do not have a metric, its row is left out.
         self.rows = [row for row in rows if self._is_measured(row)] or rows
         bar = 0.8 if layout.form == "heat" else 0.0
-        self.figure = Figure(
-            figsize=(
-                max(6.4, 2.9 * len(wrapped[0]) + 0.6 + bar),
-                2.15 * len(self.rows) + 1.5,
-            ),
-            layout="constrained",
-        )
+        size = max(6.4, 2.9 * width + 0.6 + bar), 2.15 * len(self.rows) + 1.5
+        self.figure = Figure(figsize=size, layout="constrained")
         # The axes of lines are fitted one by one.
         alone: Any = "row" if layout.form in ("heat", "scatter", "factors") else False
-        axes: np.ndarray = self.figure.subplots(
-            len(self.rows), len(wrapped[0]), sharey=alone, squeeze=False
-        )
+        axes: np.ndarray = self.figure.subplots(len(self.rows), width, sharey=alone, squeeze=False)
         for row, some in zip(self.rows, axes, strict=True):
             row.axes = list(some[: len(row.panels)])
             for unused in some[len(row.panels) :]:
