@@ -17,7 +17,7 @@ from pernn.lab.runs import RunSpec
 from pernn.lab.store import RegisteredSweep, Registration, Sweep, read_registrations
 
 from .findings import Cell, Finding, find
-from .records import Label, NotRunError, Record, choose, matches, settings_of, show
+from .records import Label, NotRunError, Records, choose, matches, settings_of, show
 from .statistics import (
     ALPHA,
     MIN_SEEDS,
@@ -135,7 +135,7 @@ class Verdict:
 
 def judge_all(
     claims: Sequence[Claim],
-    records: Sequence[Record],
+    records: Records,
     planned: Sequence[RunSpec] | None = None,
     label: Label = show,
     *,
@@ -184,9 +184,7 @@ def smallest_effect(
     return detectable(interval, num_seeds, ALPHA / num_judged, both_sides=equality)
 
 
-def _judge(
-    claim: Claim, records: Sequence[Record], plan: Sequence[Record], label: Label
-) -> Verdict:
+def _judge(claim: Claim, records: Records, plan: Records, label: Label) -> Verdict:
     try:
         records, plan, chosen = choose(claim, records, plan, label)
         found = find(claim, records, plan, label)
@@ -294,7 +292,7 @@ def find_registered(
 def judge_experiment(
     experiment: Experiment,
     scale: str,
-    records: Sequence[Record],
+    records: Records,
     planned: Sequence[RunSpec] | None = None,
     registered: Registered | None = None,
 ) -> tuple[Verdict, ...]:
@@ -338,7 +336,7 @@ def _differences(specs: Mapping[str, RunSpec], rule: Rule, found: Registered) ->
 
 
 def _marked(
-    verdict: Verdict, shared: Sequence[str], records: Sequence[Record], found: Registered
+    verdict: Verdict, shared: Sequence[str], records: Records, found: Registered
 ) -> Verdict:
     claim, date = verdict.claim, found.plan.date
     if verdict.verdict == "not run":

@@ -14,7 +14,7 @@ from pernn.lab.config import flatten, is_kind, nested, parse_assignment, suggest
 from pernn.lab.experiments import pace_column
 from pernn.lab.trials import is_setting
 
-from .records import Record, combine, lacking, matches, sort_key
+from .records import Records, combine, lacking, matches, sort_key
 from .statistics import (
     MIN_SEEDS,
     ROUNDING,
@@ -41,7 +41,7 @@ class Side:
     """One of the two sets."""
 
     name: str  # as it was asked for
-    records: Sequence[Record]
+    records: Records
     # What selected them; `None` if they are all trials of a sweep or of a folder.
     where: Mapping[str, Any] | None = None
     # Its folder. A trial of one folder is not paired with itself; of two folders that have trials
@@ -83,7 +83,7 @@ class Pairs:
         return {tuple(cell[place] for place in places) for cell in self.cells}
 
 
-def select(text: str, records: Sequence[Record], place: Path | None = None) -> Side:
+def select(text: str, records: Records, place: Path | None = None) -> Side:
     """Return the side of the records that match conditions.
 
     One is `core.kind=gru`; several have commas between.
@@ -151,7 +151,7 @@ def _named(first: Side, second: Side) -> set[str] | None:
 
 
 def _columns(
-    sides: Sequence[Sequence[Record]], named: set[str] | None
+    sides: Sequence[Records], named: set[str] | None
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     """Return the settings in which pairs agree and vary, those compared, and those beside them.
 

@@ -11,7 +11,7 @@ from pernn.lab.experiments import Columns, Experiment, FigureLayout, names_of
 from pernn.lab.trials import Trial, is_missing, lines_of, records_of, settings_of
 
 from .figures import LINK, Format, draw, inline, render
-from .records import Record, matches
+from .records import Records, matches
 from .texts import SETTINGS, Labels, footer
 
 FORMATS: tuple[Format, ...] = ("svg", "pdf", "png")
@@ -31,7 +31,7 @@ class Drawing:
     def of(
         stem: str,
         experiment: Experiment,
-        records: Sequence[Record],
+        records: Records,
         scale: str,
         formats: Sequence[Format],
     ) -> "Drawing":
@@ -57,7 +57,7 @@ class Drawing:
 
 def draw_extra_figures(
     experiment: Experiment,
-    records: Sequence[Record],
+    records: Records,
     scale: str = "",
     formats: Sequence[Format] = FORMATS,
 ) -> list[Drawing]:

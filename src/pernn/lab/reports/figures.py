@@ -41,7 +41,7 @@ from .panels import (
     late_values,
     tick_log,
 )
-from .records import Record, chosen_best
+from .records import Records, chosen_best
 from .texts import SEPARATOR, footer_items, shorten, sizes
 
 Format = Literal["svg", "pdf", "png"]
@@ -103,7 +103,7 @@ FRAME = "frame"
 CHANCE = "Chance, 1 / K"
 
 
-def draw(experiment: Experiment, records: Sequence[Record], scale: str = "") -> Figure:
+def draw(experiment: Experiment, records: Records, scale: str = "") -> Figure:
     """Draw panels × metrics in the layout's form, with n.
 
     Without records it is a figure that says so. It is not attached to any window system.

@@ -29,6 +29,7 @@ from pernn.lab.experiments import (
 from .records import (
     Label,
     Record,
+    Records,
     Sample,
     arms,
     gather,
@@ -85,9 +86,7 @@ class Finding:
     interval: Interval | None = None
 
 
-def find(
-    claim: Claim, records: Sequence[Record], planned: Sequence[Record], label: Label
-) -> Finding:
+def find(claim: Claim, records: Records, planned: Records, label: Label) -> Finding:
     """Test the records against a claim's predicate.
 
     Raises:
@@ -127,9 +126,7 @@ def _taking_part(claim: Claim, rows: Iterable[Record]) -> list[Record]:
     return [row for row in rows if matches(row, where) and any(matches(row, arm) for arm in taken)]
 
 
-def _test(
-    claim: Claim, records: Sequence[Record], planned: Sequence[Record], label: Label
-) -> Finding:
+def _test(claim: Claim, records: Records, planned: Records, label: Label) -> Finding:
     return TESTS[type(claim.predicate)](claim.predicate, gather(claim, records, planned, label))
 
 
@@ -208,9 +205,7 @@ def _slower(predicate: Sooner) -> Differs:
     return Differs(predicate.metric, predicate.where, swapped, *own, *margin)
 
 
-def _compare_paces(
-    claim: Claim, records: Sequence[Record], planned: Sequence[Record], label: Label
-) -> Finding:
+def _compare_paces(claim: Claim, records: Records, planned: Records, label: Label) -> Finding:
     """Test log2 updates, each trial's within the updates that all of them have."""
     predicate = claim.predicate
     metric, sides = predicate.metric, [where for _, where in arms(predicate)]
@@ -241,7 +236,7 @@ def _compare_paces(
     return _without_the_cut(found, predicate, cut) if cut else found
 
 
-def _is_cut(side: Sequence[Record], cell: Mapping[str, Any], metric: str) -> bool:
+def _is_cut(side: Records, cell: Mapping[str, Any], metric: str) -> bool:
     """Return whether half of one side's trials, or more, never reach the level in a cell."""
     own = [row for row in side if matches(row, cell)]
     return 2 * sum(is_censored(row, metric) for row in own) >= len(own)

@@ -18,7 +18,7 @@ from .comparing import MIN_PAIRS, Compared, Side, compare_pace
 from .panels import Grid, Scale
 from .records import (
     Arm,
-    Record,
+    Records,
     is_censored,
     matches,
     number,
@@ -111,7 +111,7 @@ def looks(column: Columns, order: Sequence[Any]) -> dict[Any, Mapping[str, Any]]
 
 
 def points_of(
-    layout: FigureLayout, records: Sequence[Record], metric: str
+    layout: FigureLayout, records: Records, metric: str
 ) -> dict[Any, dict[Any, dict[Any, float]]]:
     """Sort measured values of a metric by line, horizontal value and seed."""
     having = [one for one in records if number(one, metric) is not None]
@@ -124,7 +124,7 @@ def points_of(
     }
 
 
-def collect(grid: Grid, records: Sequence[Record], metric: str) -> list[Series]:
+def collect(grid: Grid, records: Records, metric: str) -> list[Series]:
     """Collect the lines of a panel that have anything to show.
 
     A line keeps its look in panels where another is missing.
@@ -149,7 +149,7 @@ def collect(grid: Grid, records: Sequence[Record], metric: str) -> list[Series]:
     ]
 
 
-def differences(grid: Grid, records: Sequence[Record]) -> list[Series]:
+def differences(grid: Grid, records: Records) -> list[Series]:
     """Collect a panel's paired differences, a line per treated condition."""
     layout, order = grid.layout, grid.order
     contrast, names = layout.contrast, names_of(layout.lines)
@@ -223,7 +223,7 @@ RING: Mapping[str, Any] = {"marker": "o", "ls": "none", "mfc": "none", "mew": 1.
 OWN_BEST = "Own best, chosen by other seeds"
 
 
-def draw_best(grid: Grid, axes: Axes, x: Scale, records: Sequence[Record], metric: str) -> None:
+def draw_best(grid: Grid, axes: Axes, x: Scale, records: Records, metric: str) -> None:
     """Ring each line's best and tell the difference in room made below.
 
     The vertical axis is fitted before; `records` are those judged at their best values.
@@ -359,7 +359,7 @@ Means = Float64[np.ndarray, "rows columns"]
 
 
 def collect_cells(
-    layout: FigureLayout, x: Scale, y: Scale, records: Sequence[Record], metric: str
+    layout: FigureLayout, x: Scale, y: Scale, records: Records, metric: str
 ) -> tuple[Means, list[int]]:
     """Average a metric over each cell's seeds, and count these."""
     means = np.full((len(y.values), len(x.values)), np.nan)
@@ -401,7 +401,7 @@ Point = tuple[float, float, Any, Any]
 """Both numbers, line and seed of one trial, or row of its table."""
 
 
-def collect_pairs(layout: FigureLayout, records: Sequence[Record], metric: str) -> list[Point]:
+def collect_pairs(layout: FigureLayout, records: Records, metric: str) -> list[Point]:
     """Take both numbers from records that have them, sorted."""
     pairs = [
         (x, y, value_of(record, layout.lines), record["seed"])
@@ -416,7 +416,7 @@ DOTS = {"linestyle": "none", "markersize": 4.0, "markeredgewidth": 0.8, "alpha":
 """How the points of a scatter plot differ from those of a line."""
 
 
-def draw_scatter(grid: Grid, axes: Axes, records: Sequence[Record], metric: str) -> None:
+def draw_scatter(grid: Grid, axes: Axes, records: Records, metric: str) -> None:
     """Draw every point, with the correlation as the title."""
     layout = grid.layout
     points, styles = collect_pairs(layout, records, metric), looks(layout.lines, grid.order)
@@ -433,7 +433,7 @@ def draw_scatter(grid: Grid, axes: Axes, records: Sequence[Record], metric: str)
     axes.grid(visible=True, axis="both")
 
 
-def draw_factors(grid: Grid, axes: Axes, x: Scale, records: Sequence[Record]) -> list[int]:
+def draw_factors(grid: Grid, axes: Axes, x: Scale, records: Records) -> list[int]:
     """Draw a line of factors per level with Student's t intervals.
 
     Marks are hollow where some trials never arrive. Returns how many pairs each is of.
@@ -464,7 +464,7 @@ def draw_factors(grid: Grid, axes: Axes, x: Scale, records: Sequence[Record]) ->
 
 
 def _factors(
-    arms: Sequence[Arm], column: str, records: Sequence[Record], metric: str
+    arms: Sequence[Arm], column: str, records: Records, metric: str
 ) -> dict[Any, Compared]:
     level = float(metric.removeprefix(pace_column("")))
     found = {}

@@ -18,7 +18,7 @@ from pernn.errors import ConfigError
 from pernn.lab.config import grouped
 from pernn.lab.experiments import Columns, Experiment, FigureLayout
 
-from .records import Record, number, sort_key
+from .records import Record, Records, number, sort_key
 from .texts import Labels, value_of
 
 DENSE = 16
@@ -45,9 +45,7 @@ PLAIN = "{x:,.6g}"
 class Scale:
     """Positions of single values on an axis, words at 0, 1, …."""
 
-    def __init__(
-        self, column: Columns, base: int | None, label: Labels, records: Sequence[Record]
-    ) -> None:
+    def __init__(self, column: Columns, base: int | None, label: Labels, records: Records) -> None:
         self.column, self.base, self.label = column, base, label
         self.values = label.order(value_of(record, column) for record in records)
         self.numeric = not any(sort_key(value)[0] for value in self.values)
@@ -190,7 +188,7 @@ class Row:
 class Grid:
     """The panels of a figure and each one's trials or table rows."""
 
-    def __init__(self, experiment: Experiment, found: Sequence[Record]) -> None:
+    def __init__(self, experiment: Experiment, found: Records) -> None:
         self.experiment, self.found = experiment, found
         self.layout, self.label = experiment.figure, Labels(experiment.labels)
         layout, label = self.layout, self.label

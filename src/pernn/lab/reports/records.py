@@ -13,6 +13,7 @@ from pernn.lab.trials import CENSORED, is_setting, unroll
 
 Record = dict[str, Any]
 """One finished trial, or a row of its table: its spec by dotted path beside its metrics."""
+Records = Sequence[Record]
 
 NO_CONDITION: Where = {}
 
@@ -28,7 +29,7 @@ def matches(record: Record, where: Where) -> bool:
     )
 
 
-def lacking(columns: Sequence[str], records: Sequence[Record]) -> list[str]:
+def lacking(columns: Sequence[str], records: Records) -> list[str]:
     """Return which columns no record has, a line each."""
     known = {name for record in records for name in record} if records else {*columns}
     return [
@@ -68,7 +69,7 @@ def combine(
 
 
 def paired_differences(
-    records: Sequence[Record], metric: str, contrast: Contrast, match_columns: Sequence[str] = ()
+    records: Records, metric: str, contrast: Contrast, match_columns: Sequence[str] = ()
 ) -> dict[tuple[Any, ...], float]:
     """Subtract the baseline from the treated condition wherever both are there.
 
@@ -206,7 +207,7 @@ def arms(predicate: Predicate) -> list[Arm]:
     return found
 
 
-def rows_about(claim: Claim, records: Sequence[Record]) -> list[Record]:
+def rows_about(claim: Claim, records: Records) -> list[Record]:
     """Return the rows of a claim's table, and trials that have none."""
     rows = unroll(records, claim.table)
     if records and not rows:
@@ -216,9 +217,7 @@ def rows_about(claim: Claim, records: Sequence[Record]) -> list[Record]:
     return rows
 
 
-def gather(
-    claim: Claim, records: Sequence[Record], planned: Sequence[Record], label: Label
-) -> Sample:
+def gather(claim: Claim, records: Records, planned: Records, label: Label) -> Sample:
     """Sort a claim's values by seed and cell."""
     predicate, taking_part = claim.predicate, arms(claim.predicate)
     metric, where = predicate.metric, predicate.where
@@ -261,7 +260,7 @@ def gather(
 
 
 def _planned(
-    planned: Sequence[Record], where: Where, taking_part: Sequence[Arm], *, is_table: bool
+    planned: Records, where: Where, taking_part: Sequence[Arm], *, is_table: bool
 ) -> list[list[Record]]:
     """Return the planned trials of each arm; what only tables tell apart is in all of them."""
     settings = {column for one in planned for column in one}
@@ -274,7 +273,7 @@ def _planned(
 
 
 def _required(
-    cells: str, required: Cells, seen: Iterable[Any], plan: Sequence[Sequence[Record]]
+    cells: str, required: Cells, seen: Iterable[Any], plan: Sequence[Records]
 ) -> tuple[Any, ...]:
     if required != "planned":
         return tuple(sorted(required, key=sort_key))
@@ -318,8 +317,8 @@ Tried = Mapping[Condition, Mapping[Any, Mapping[int, float]]]
 
 
 def choose(
-    claim: Claim, records: Sequence[Record], planned: Sequence[Record], label: Label
-) -> tuple[Sequence[Record], Sequence[Record], str]:
+    claim: Claim, records: Records, planned: Records, label: Label
+) -> tuple[Records, Records, str]:
     """Return a claim's trials, those planned, and what was chosen."""
     choice = claim.choice
     if choice is None:
@@ -341,7 +340,7 @@ def choose(
     return _judged(choice, best, records), _judged(choice, best, planned), said
 
 
-def chosen_best(claims: Iterable[Claim], column: Any, records: Sequence[Record]) -> set[str]:
+def chosen_best(claims: Iterable[Claim], column: Any, records: Records) -> set[str]:
     """Return the runs that claims judge at each condition's best value."""
     found: set[str] = set()
     for claim in claims:
@@ -353,7 +352,7 @@ def chosen_best(claims: Iterable[Claim], column: Any, records: Sequence[Record])
 
 
 def at_own_best(
-    experiment: Experiment, records: Sequence[Record], named: Container[str] = ()
+    experiment: Experiment, records: Records, named: Container[str] = ()
 ) -> tuple[list[Record], Sequence[str]]:
     """Return the judged trials, and what each condition is tuned in.
 
@@ -371,9 +370,7 @@ def at_own_best(
     return (judged, (choice.column,)) if judged else (every, ())
 
 
-def _judged(
-    choice: Choice, best: Mapping[Condition, Any], records: Sequence[Record]
-) -> list[Record]:
+def _judged(choice: Choice, best: Mapping[Condition, Any], records: Records) -> list[Record]:
     """Return the trials at their conditions' best values that did not choose these."""
     return [
         one
@@ -384,7 +381,7 @@ def _judged(
     ]
 
 
-def _tried(choice: Choice, about: Sequence[Record]) -> Tried:
+def _tried(choice: Choice, about: Records) -> Tried:
     tried: dict[Condition, dict[Any, dict[int, float]]] = {}
     for one in about:
         if choice.column in one:

@@ -22,7 +22,7 @@ from .claims import Registered, Verdict, judge_experiment
 from .comparing import Comparison, Side, compare
 from .drawings import FORMATS, Drawing, draw_curves, draw_extra_figures
 from .figures import Format
-from .records import Record, at_own_best, condition_of, lacking, number, sort_key
+from .records import Record, Records, at_own_best, condition_of, lacking, number, sort_key
 from .statistics import Outcome
 from .tables import Row, summarise, to_csv, to_markdown
 from .texts import Labels, clean, escape_markdown, fill_template, preset_of
@@ -76,7 +76,7 @@ class Report:
 
     experiment: Experiment
     scale: str
-    records: Sequence[Record]
+    records: Records
     planned: Sequence[RunSpec]
     command: str
     notes: Sequence[str] = ()

@@ -21,7 +21,7 @@ from pernn.lab.trials import (
     unroll,
 )
 
-from .records import Record, is_censored, number, placed, sort_key
+from .records import Record, Records, is_censored, number, placed, sort_key
 from .statistics import Interval, LowerBound, bootstrap_interval, student_interval
 from .texts import clean, csv_cell, markdown_table
 
@@ -60,7 +60,7 @@ class Row:
         return "–".join(label(end) for end in ends)
 
 
-def summarise(records: Sequence[Record], by: Sequence[str], metrics: Sequence[str]) -> list[Row]:
+def summarise(records: Records, by: Sequence[str], metrics: Sequence[str]) -> list[Row]:
     """Summarise each condition over its seeds.
 
     Rows are sorted by their values of `by`, which must tell the trials of a seed apart.
@@ -141,7 +141,6 @@ def to_markdown(
     return markdown_table(head, cells, escape=True) + "\n"
 
 
-Records = Sequence[dict[str, Any]]
 NUM_ROWS = 50_000
 """Lines of curves that are beside their settings at once."""
 

@@ -8,7 +8,7 @@ from typing import Any
 from pernn.lab.config import grouped
 from pernn.lab.experiments import LABELS, Columns, Experiment, FigureLayout, names_of
 
-from .records import Record, is_censored, sort_key
+from .records import Record, Records, is_censored, sort_key
 
 FORMULA = ("=", "+", "-", "@", "\t", "\n")
 """Beginnings of a text that a spreadsheet runs as a formula, some of them after trimming it."""
@@ -167,7 +167,7 @@ def sizes(counts: Iterable[int]) -> str:
     return f"n = {found[0]}–{found[-1]}" if found[2:] else f"n = {' or '.join(map(str, found))}"
 
 
-def preset_of(records: Sequence[Record], label: Labels) -> str:
+def preset_of(records: Records, label: Labels) -> str:
     """Return the trials' preset in words, or nothing."""
     found = sorted({str(record["preset"]) for record in records if "preset" in record})
     if len(found) < 2:
@@ -175,12 +175,12 @@ def preset_of(records: Sequence[Record], label: Labels) -> str:
     return f"mixed presets: {', '.join(label(value) for value in found)}"
 
 
-def footer(experiment: Experiment, records: Sequence[Record], scale: str = "") -> str:
+def footer(experiment: Experiment, records: Records, scale: str = "") -> str:
     """Return the trials' settings and the figure's signs in one line."""
     return SEPARATOR.join(footer_items(experiment, records, scale))
 
 
-def footer_items(experiment: Experiment, records: Sequence[Record], scale: str = "") -> list[str]:
+def footer_items(experiment: Experiment, records: Records, scale: str = "") -> list[str]:
     """Return the parts of the footer."""
     label, layout = Labels(experiment.labels), experiment.figure
     shown = {name for some in (layout.x, layout.panels, layout.rows) for name in names_of(some)}
