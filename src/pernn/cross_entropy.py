@@ -137,11 +137,10 @@ def _cross_entropy(
 
     The scale is one for all rows, or each row's own.
     """
-    kernels = find_kernels() if logits.device.type == "cpu" else None
-    if kernels is not None and logits.dtype == torch.float32 and isinstance(scale, float):
-        kernels.operators.cross_entropy(
-            logits, bias, targets.contiguous(), scale, gradient, losses, hits
-        )
+    fits = logits.device.type == "cpu" and logits.dtype == torch.float32
+    if fits and isinstance(scale, float) and find_kernels() is not None:
+        given = targets.contiguous(), scale, gradient
+        torch.ops.pernn.cross_entropy(logits, bias, *given, losses, hits)
         return
     if bias is not None:
         logits += bias

@@ -26,7 +26,7 @@ def squash(kind, numbers):
     table = numbers.view(-1, 16).repeat(1, gates)
     batch = len(table)
     packed = torch.zeros(1, 16, 16 * gates)
-    outputs, _, saved = kernels.operators.scan_forward(
+    outputs, _, saved = torch.ops.pernn.scan_forward(
         kind, 16, batch, 1, 1, 0, table, None, None, packed, None, None, None
     )
     return outputs if kind == "elman" else saved[0].unflatten(1, (4, 16))[:, 0]

@@ -94,16 +94,16 @@ def test_ids_beyond_the_table_are_refused(token):
         pytest.skip(describe_kernels())
     tokens, weight = torch.tensor([[0], [token]]), torch.zeros(1, 16, 16)
     with pytest.raises(IndexError, match=f"token id {token} is none of 0 … 3"):
-        kernels.operators.scan_forward(
+        torch.ops.pernn.scan_forward(
             "elman", 16, 1, 2, 2, 0, torch.zeros(4, 16), None, tokens, weight, None, None, None
         )
     with pytest.raises(IndexError, match="target 4 is none of 0 … 3"):
-        kernels.operators.cross_entropy(
+        torch.ops.pernn.cross_entropy(
             torch.zeros(1, 4), None, torch.tensor([4]), 1.0, True, torch.zeros(1),
             torch.zeros(1, dtype=torch.bool),
         )  # fmt: skip
     none = torch.empty(0)
-    kernels.operators.cross_entropy(
+    torch.ops.pernn.cross_entropy(
         torch.empty(0, 0), None, none.long(), 1.0, True, none, none.bool()
     )
 

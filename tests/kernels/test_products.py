@@ -44,7 +44,7 @@ def test_compiled_products_of_any_shape(rows, inner, columns, turned, parts, add
     before = draw(rows, columns + 3, False, 3)
     out = before.clone()[:, :columns]  # rows of a wider matrix
     with threads(num_threads):
-        find_kernels().operators.matmul(out, left, right, parts, add)
+        torch.ops.pernn.matmul(out, left, right, parts, add)
     start = before[:, :columns].double() * add
     exact = left.double() @ right.double() + start
     if has_units:
@@ -82,7 +82,7 @@ def test_many_blocks_give_the_same_bits_on_any_number_of_threads(turned):
 
 @needs_products
 def test_shapes_that_do_not_fit_are_refused():
-    multiply = find_kernels().operators.matmul
+    multiply = torch.ops.pernn.matmul
     for left, right, out in (((2, 3), (4, 5), (2, 5)), ((2, 3), (3, 5), (2, 4))):
         with pytest.raises(RuntimeError, match="shapes do not fit"):
             multiply(torch.zeros(*out), torch.zeros(*left), torch.zeros(*right), 3, False)

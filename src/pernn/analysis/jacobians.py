@@ -15,7 +15,7 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from pernn.cores import Core, Recurrence, RecurrentCore
 from pernn.errors import ConfigError
-from pernn.kernels import find_kernels, library_products, product, rounding_products
+from pernn.kernels import has_products, library_products, product, rounding_products
 
 LEAST_SIZE = 128
 """Rows and columns from which matrix units are faster, one sequence at a time."""
@@ -291,8 +291,7 @@ def _factored(
 def _multiply(out: Tensor, source: Tensor, matrix: Tensor, *, add: bool) -> None:
     """Put a batch's products into `out`, by matrix units where they are faster."""
     is_large = source.device.type == "cpu" and min(source.shape[1:]) >= LEAST_SIZE
-    kernels = find_kernels() if is_large else None
-    if kernels is not None and 1 in kernels.product_parts:
+    if is_large and has_products(1):
         for one, rows, factor in zip(out, source, matrix, strict=True):
             product(rows, factor, one, add=add)
     elif add:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         describe_kernels as describe_kernels,
         find_kernels as find_kernels,
         flush_denormals as flush_denormals,
+        has_products as has_products,
         has_whole_updates as has_whole_updates,
         set_variables as set_variables,
         whole_updates as whole_updates,

@@ -49,7 +49,7 @@ NUM_SAVED = {"elman": 0, "gru": 4, "lstm": 4}
 
 @dataclass(frozen=True)
 class Kernels:
-    """The compiled kernels.
+    """The compiled kernels, which `torch.ops.pernn` holds.
 
     Attributes:
         path: The shared library.
@@ -63,11 +63,6 @@ class Kernels:
     instructions: str
     rounds: bool
     product_parts: tuple[int, ...]
-
-    @property
-    def operators(self) -> Any:
-        """The operators, as PyTorch's `torch.ops` gives them."""
-        return torch.ops.pernn
 
 
 _lock = threading.RLock()
@@ -167,8 +162,14 @@ def flush_denormals(*, flush: bool) -> bool:
     if kernels is None:
         torch.set_flush_denormal(flush)
     else:
-        kernels.operators.flush_denormals(flush)
+        torch.ops.pernn.flush_denormals(flush)
     return before
+
+
+def has_products(parts: int) -> bool:
+    """Return whether kernels multiply numbers in 3 parts, or in 1."""
+    kernels = find_kernels()
+    return kernels is not None and parts in kernels.product_parts
 
 
 @contextmanager
@@ -186,10 +187,7 @@ def whole_updates(*, enabled: bool) -> Iterator[None]:
 
 def has_whole_updates(device: torch.device) -> bool:
     """Return whether whole updates, in one compiled call, are possible here."""
-    if device.type != "cpu" or not _are_whole.get():
-        return False
-    kernels = find_kernels()
-    return kernels is not None and 3 in kernels.product_parts
+    return device.type == "cpu" and _are_whole.get() and has_products(3)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from torch.nn import functional as F
 
 from pernn.errors import ConfigError
 
-from .loading import Kernels, find_kernels
+from .loading import has_products
 
 LEAST = {3: 128, 1: 64}
 """Parts of a number (three for float32, one if factors are rounded) → rows and columns of a product
@@ -156,9 +156,8 @@ def product(
         out = left.new_empty(len(left), right.shape[1])
     if rounds is None:
         rounds = _rounds_factors(left)
-    kernels = _kernels_for(left, right, out, rounds=rounds)
-    if kernels is not None:
-        kernels.operators.matmul(out, left, right, 1 if rounds else 3, add)
+    if _is_compiled(left, right, out, rounds=rounds):
+        torch.ops.pernn.matmul(out, left, right, 1 if rounds else 3, add)
         return out
     if rounds:
         left, right = rounded(left), rounded(right)
@@ -180,7 +179,7 @@ def linear(
     """
     rows = inputs.reshape(-1, inputs.shape[-1])
     rounds = _rounds_factors(rows)
-    if not rounds and _kernels_for(rows, weight.t(), None, rounds=False) is None:
+    if not rounds and not _is_compiled(rows, weight.t(), None, rounds=False):
         return F.linear(inputs, weight, bias)
     if is_transformed(rows, weight):
         if rounds:
@@ -231,12 +230,10 @@ def _rounds_factors(factor: Tensor) -> bool:
     return on_cpu and rounds_products(factor.device)
 
 
-def _kernels_for(
-    left: Tensor, right: Tensor, out: Tensor | None, *, rounds: bool
-) -> Kernels | None:
-    """Return the kernels if they should do a product."""
+def _is_compiled(left: Tensor, right: Tensor, out: Tensor | None, *, rounds: bool) -> bool:
+    """Return whether kernels should do a product."""
     parts = 1 if rounds else 3
-    fits = (
+    return (
         not torch.compiler.is_compiling()
         and min(len(left), right.shape[1]) >= LEAST[parts]
         and right.shape[0] >= LEAST_DEPTH
@@ -244,6 +241,5 @@ def _kernels_for(
         and left.dtype == right.dtype == torch.float32
         and (out is None or (out.dtype == torch.float32 and out.stride(1) == 1))
         and all(1 in (side.stride(0), side.stride(1)) for side in (left, right))
+        and has_products(parts)
     )
-    kernels = find_kernels() if fits else None
-    return kernels if kernels is not None and parts in kernels.product_parts else None
