@@ -83,9 +83,13 @@ class RecurrentCore(Core):
     """What PyTorch calls that function: `RNN_TANH`, `GRU`, `LSTM`."""
     num_states: int = 1
     """Tensors in the state: 1 for a hidden state, 2 with a cell."""
-    kernel: str
-    """Compiled kernel that computes the same as `scan`; what a class inherits does not count, as a
-    subclass may compute something else."""
+    kernel: str | None = None
+    """Compiled kernel that computes the same as `scan`; not inherited, as a subclass may compute
+    something else."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.kernel = vars(cls).get("kernel")
 
     def __init__(
         self,
@@ -156,8 +160,7 @@ class RecurrentCore(Core):
         self, vectors: Float[Tensor, "batch time input"], hx: Any, num_outputs: int | None
     ) -> tuple[Float[Tensor, "batch scored hidden"], Any]:
         """Run all layers, by PyTorch's operator unless the kernels are faster."""
-        kind, (batch, steps) = vars(type(self)).get("kernel"), vectors.shape[:2]
-        weight = self.weight("hh", 0)
+        kind, weight, (batch, steps) = self.kernel, self.weight("hh", 0), vectors.shape[:2]
         if not kind or not steps or takes_kernels(kind, vectors, weight, steps=steps, batch=batch):
             return super()._run_vectors(vectors, hx, num_outputs)
         if num_outputs is not None:  # of a trace, steps are a tensor
@@ -168,9 +171,9 @@ class RecurrentCore(Core):
 
     def _forward_packed(self, inputs: PackedSequence, hx: Any) -> tuple[PackedSequence, Any]:
         """Run sequences of several lengths, by PyTorch's operator if it computes the same."""
-        kind, (data, sizes, order, back) = vars(type(self)).get("kernel"), inputs
+        data, sizes, order, back = inputs
         rounds = data.dtype == torch.float32 and rounds_products(data.device)
-        if kind is None or (rounds and not autocast_dtype(data.device.type)):
+        if self.kernel is None or (rounds and not autocast_dtype(data.device.type)):
             return super()._forward_packed(inputs, hx)
         if order is not None:
             hx = map_state(hx, lambda part: part[:, order])
@@ -227,7 +230,7 @@ class RecurrentCore(Core):
         inputs = gates if isinstance(gates, Projected) else Projected.of(gates.transpose(0, 1))
         counts = self._count_outputs(inputs.num_steps, num_outputs)
         weight = self.weight("hh", 0)
-        if vars(type(self)).get("kernel") and is_transformed(inputs.table, weight):
+        if self.kernel and is_transformed(inputs.table, weight):
             raise ConfigError(
                 f"torch.func does not reach into the recurrence of {type(self).__name__}: use "
                 "torch.autograd, core.to_torch(), or pernn.analysis for Jacobians"
@@ -250,7 +253,7 @@ class RecurrentCore(Core):
         self, layer: int, inputs: Projected, state: tuple[Tensor, ...] | None, num_outputs: int
     ) -> tuple[Float[Tensor, "scored batch hidden"], tuple[Tensor, ...]]:
         """Run one layer: by the compiled kernels where there are any and they fit."""
-        weight, kind = self.weight("hh", layer), type(self).__dict__.get("kernel")
+        weight, kind = self.weight("hh", layer), self.kernel
         if kind is not None and kernels_fit(
             inputs.table, weight, steps=inputs.num_steps, batch=inputs.batch
         ):
@@ -322,7 +325,7 @@ class RecurrentCore(Core):
         CPU, this does nothing.
         """
         weights = [weight for weights in self.all_weights for weight in weights]
-        if not vars(type(self)).get("kernel") or not all(map(_is_for_cudnn, weights)):
+        if not self.kernel or not all(map(_is_for_cudnn, weights)):
             return
         places, types = {one.data_ptr() for one in weights}, {one.dtype for one in weights}
         if len(places) < len(weights) or len(types) > 1:

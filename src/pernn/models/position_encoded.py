@@ -157,8 +157,7 @@ class PositionEncodedRNN(EncodedNetwork):
         """
         core, encoding = self.core, self.encoding
         embedding, layer = self.embedding, self.output_layer
-        kind = type(core).__dict__.get("kernel")
-        if not isinstance(core, RecurrentCore) or kind is None or core.num_layers > 1:
+        if not isinstance(core, RecurrentCore) or core.kernel is None or core.num_layers > 1:
             return None
         parts: tuple[nn.Module, ...] = (self, encoding, embedding, layer, core)
         entering, recurrent, *biases = core.all_weights[0]
@@ -183,7 +182,7 @@ class PositionEncodedRNN(EncodedNetwork):
             return None
         trained = cast(list[nn.Parameter], weights)
         hooks = [getattr(part, name) for part in parts for name in HOOKS]
-        network = UsualNetwork(kind, trained, encoding.embedding_copies, encodings, hooks)
+        network = UsualNetwork(core.kernel, trained, encoding.embedding_copies, encodings, hooks)
         return network if network.is_as_found() else None
 
     def check_inputs(self, tokens: Tensor) -> None:
