@@ -330,17 +330,14 @@ class _Spectrum:
     def __init__(self, linear: Linearisation) -> None:
         batch = len(linear.outputs)
         self._gram = linear.outputs.new_zeros(batch, linear.width, linear.width)
-        self._exponents: Tensor | None = None
+        self._exponents = linear.outputs.new_full((batch,), LOWEST_EXPONENT, dtype=torch.int32)
 
     def add(self, rows: Tensor, exponents: Tensor) -> None:
         # A row of zeros has no scale: it must not shift the others away.
         exponents = exponents.masked_fill((rows == 0).all(2), LOWEST_EXPONENT)
-        largest = exponents.amax(1)
-        if self._exponents is not None:
-            largest = torch.maximum(largest, self._exponents)
-            shift = 2 * (self._exponents - largest)
-            self._gram = torch.ldexp(self._gram, shift[:, None, None])
-        self._exponents = largest
+        largest = torch.maximum(exponents.amax(1), self._exponents)
+        shift, self._exponents = 2 * (self._exponents - largest), largest
+        self._gram = torch.ldexp(self._gram, shift[:, None, None])
         scaled = torch.ldexp(rows, (exponents - largest.unsqueeze(1)).unsqueeze(2))
         self._gram.baddbmm_(scaled.transpose(1, 2), scaled)
 
