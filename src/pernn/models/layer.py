@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -109,12 +109,11 @@ class PositionEncoded(nn.Module):
             offset = to_integers("position_offset", offset, vectors.data.device)
         else:
             offset = check_offset(offset)
-        left = -offset.clamp_max(0) if isinstance(offset, Tensor) else None
+        is_left = isinstance(offset, Tensor) and bool((offset < 0).any())
         if isinstance(vectors, PackedSequence):
-            if lengths is not None or (left is not None and left.any()):
+            if lengths is not None or is_left:
                 raise ConfigError(
-                    "a PackedSequence has its own lengths, and no padding: lengths, and "
-                    "position_offset below 0, are invalid beside it"
+                    "lengths and position_offset below 0 are invalid beside a PackedSequence"
                 )
             padded, counts = pad_packed_sequence(vectors, batch_first=True)
             joined = self.encoding.join(padded, position_offset=offset, lengths=counts)
@@ -124,47 +123,34 @@ class PositionEncoded(nn.Module):
         time = 0 if vectors.dim() == 3 and not self.batch_first else -2
         steps = vectors.shape[time]
         ends: int | Tensor = steps
-        is_padded = lengths is not None or (left is not None and bool(left.any()))
         join = partial(self.encoding.join, vectors, batch_first=self.batch_first)
-        if not is_padded or 0 in vectors.shape[:-1]:
+        if (lengths is None and not is_left) or 0 in vectors.shape[:-1]:
             outputs, final = self.layer(join(position_offset=offset), hx)
         else:
-            before, counts = self._count_steps(vectors, steps, left, lengths)
-            ends = steps if lengths is None else counts
+            if lengths is None:
+                counts = steps + offset.clamp_max(0)
+            elif is_left:
+                raise ConfigError("lengths beside position_offset below 0: pad on one side only")
+            else:
+                ends = counts = to_integers("lengths", lengths, vectors.device)
+            self._check_counts(counts, vectors, steps)
             # With an offset of each, padding needs no encoding: a table may not have one.
             offsets = offset if isinstance(offset, Tensor) else torch.full_like(counts, offset)
             joined = join(position_offset=offsets, lengths=counts)
-            outputs, final = self._run_ragged(joined, hx, before, counts, steps)
+            outputs, final = self._run_ragged(joined, hx, -offsets.clamp_max(0), counts, steps)
         return (outputs, final) if position_offset is None else (outputs, final, offset + ends)
 
-    def _count_steps(
-        self,
-        vectors: Tensor,
-        steps: int,
-        left: Tensor | None,
-        lengths: "Sequence[int] | Tensor | None",
-    ) -> tuple[Tensor, Tensor]:
-        """Return each sequence's padding on the left, and its steps."""
+    def _check_counts(self, counts: Tensor, vectors: Tensor, steps: int) -> None:
+        """Refuse numbers of steps that are not each sequence's."""
         batch = vectors.shape[0 if self.batch_first else 1] if vectors.dim() == 3 else None
-        if lengths is None:
-            counts = steps - cast(Tensor, left)
-        elif left is not None and left.any():
-            raise ConfigError(
-                "lengths is invalid beside position_offset below 0: pad on one side only"
-            )
-        else:
-            counts = to_integers("lengths", lengths, vectors.device)
         if counts.shape != (batch,):
             raise ConfigError(
                 f"lengths is invalid: expected an integer for each of {batch} sequences of a "
                 f"batch, got shape {tuple(counts.shape)}"
             )
-        if not 1 <= int(counts.min()) <= int(counts.max()) <= steps:
-            raise ConfigError(
-                f"each sequence must have 1 … {steps} steps, got {int(counts.min())} … "
-                f"{int(counts.max())}"
-            )
-        return torch.zeros_like(counts) if left is None else left.to(counts.device), counts
+        least, most = map(int, counts.aminmax())
+        if not 1 <= least <= most <= steps:
+            raise ConfigError(f"each sequence must have 1 … {steps} steps, got {least} … {most}")
 
     def _run_ragged(
         self, joined: Tensor, hx: Any, left: Tensor, counts: Tensor, num_steps: int
