@@ -42,7 +42,6 @@ NAMES = {"AMX": "AMX", "AVX512": "AVX-512", "AVX2": "AVX2", "DEFAULT": "no vecto
 MAX_HIDDEN = 384
 """Largest state of a network that whole updates train; at 512 the separate calls are a tenth faster
 (docs/decisions/0027)."""
-NUM_GATES = {"elman": 1, "gru": 3, "lstm": 4}
 NUM_SAVED = {"elman": 0, "gru": 4, "lstm": 4}
 """Numbers that the way back needs of each unit and step."""
 
@@ -113,11 +112,11 @@ def _load() -> Kernels:
 
 
 def _shape_forward(
-    kind: str, _units: int, batch: int, steps: int, _inputs: int, _query_row: int, table: Tensor,
-    *_: Any,
+    kind: str, units: int, batch: int, steps: int, _inputs: int, _query_row: int, table: Tensor,
+    _encodings: Tensor | None, _tokens: Tensor | None, panels: Tensor, *_: Any,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """Return empty outputs, cells and what the way back needs, for torch.compile and export."""
-    size = table.shape[1] // NUM_GATES[kind]
+    size = units * panels.shape[0]
     outputs = table.new_empty(steps, batch, size)
     cells = torch.empty_like(outputs) if kind == "lstm" else table.new_empty(0)
     return outputs, cells, table.new_empty(steps, batch, NUM_SAVED[kind] * size)
@@ -129,11 +128,10 @@ def _shape_backward(
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Return empty gradients of all differentiable inputs."""
     steps, batch, size = outputs.shape
-    width = NUM_GATES[kind] * size
     return (
-        outputs.new_empty(steps, batch, width),
+        outputs.new_empty(steps, batch, table.shape[1]),
         torch.empty_like(table),
-        outputs.new_empty(steps, width),
+        outputs.new_empty(steps, table.shape[1]),
         outputs.new_empty(size if kind == "gru" else 0),
         outputs.new_empty(batch, size),
         outputs.new_empty(batch, size),
