@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
+from torch.utils._pytree import tree_map
 
 from pernn.errors import ConfigError
 from pernn.kernels import linear, refuse_trace
@@ -277,10 +278,10 @@ class Core(nn.Module):
             padded = F.pad(found, (0, 0, 0, outputs.shape[1] - length))
             outputs = outputs.index_copy(0, rows, padded.to(outputs.dtype))
             places.append(rows)
-            finals.append(state if isinstance(state, tuple) else (state,))
+            finals.append(state)
         back = torch.cat(places).argsort()
-        final = tuple(torch.cat(each, dim=1)[:, back] for each in zip(*finals, strict=True))
-        return pack_as(inputs, outputs), final if isinstance(state, tuple) else final[0]
+        final = tree_map(lambda *parts: torch.cat(parts, dim=1)[:, back], *finals)
+        return pack_as(inputs, outputs), final
 
     def _check_width(self, vectors: Tensor) -> None:
         """Refuse parts of the input, which `project` takes."""
