@@ -4,7 +4,6 @@ import copy
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
@@ -186,26 +185,22 @@ def gradient_stability(model: Projecting, pairs: Pairs, *, memory_budget: int = 
     if any(tensor.dtype in LOW for tensor in tensors):
         model = cast(Any, copy.deepcopy(model)).float()
     device = next((tensor.device for tensor in tensors), torch.device("cpu"))
-    compare = partial(
-        compare_jacobians,
-        model.core,
-        source=pairs.source,
-        target=pairs.target,
-        memory_budget=int(memory_budget * (1 - SHARE_OF_INPUTS)),
-    )
+    steps = pairs.source, pairs.target
+    rest = int(memory_budget * (1 - SHARE_OF_INPUTS))
 
     def project(tokens: np.ndarray) -> Tensor:
         gates = model.project(torch.from_numpy(tokens).to(device), pairs.num_queries)
         return gates.float() if gates.dtype in LOW else gates
 
+    parts = []
     with exact_products():
         # In `project`, inputs are there twice for a moment, on both sides of the pair.
         bytes_per_pair = 4 * project(pairs.first[:1]).nbytes
         num_pairs = max(1, int(memory_budget * SHARE_OF_INPUTS) // bytes_per_pair)
-        parts = [
-            compare(project(pairs.first[a:b]), project(pairs.second[a:b]))._measures()
-            for a, b in even_blocks(len(pairs), num_pairs)
-        ]
+        for a, b in even_blocks(len(pairs), num_pairs):
+            sides = project(pairs.first[a:b]), project(pairs.second[a:b])
+            found = compare_jacobians(model.core, *sides, *steps, memory_budget=rest)
+            parts.append(found._measures())
     values = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     if np.isnan(values["effective_rank"]).all():
         del values["effective_rank"]
