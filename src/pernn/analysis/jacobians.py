@@ -357,12 +357,9 @@ class AutogradJacobian(Linearisation):
         for row in range(first, last) if self._last.requires_grad else ():
             with torch.enable_grad():
                 # Sequences do not see each other: the sum's gradient holds every sequence's own.
+                output = self._last[:, row].sum()
                 grads = torch.autograd.grad(
-                    self._last[:, row].sum(),
-                    self._leaves,
-                    retain_graph=True,
-                    allow_unused=True,
-                    materialize_grads=True,
+                    output, self._leaves, retain_graph=True, materialize_grads=True
                 )
             rows[:, row - first] = flatten_state(grads, self._axes)
         return rows
