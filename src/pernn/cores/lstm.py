@@ -141,10 +141,5 @@ class _Scan(torch.autograd.Function):
             grad_cell.mul_(forgets[step])
             previous = steps[step - 1] if step else torch.zeros_like(hidden)
             add_product(previous, factor(inners[step]), recurrent, previous)
-        grad = previous
-        return (
-            grad_gates,
-            recurrent_gradient(grad_gates, hidden, outputs, factor),
-            grad,
-            grad_cell,
-        )
+        grad_weight = recurrent_gradient(grad_gates, hidden, outputs, factor)
+        return grad_gates, grad_weight, previous, grad_cell
