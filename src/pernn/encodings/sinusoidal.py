@@ -59,8 +59,7 @@ class Sinusoidal(Computed):
         masked: Literal["input", "output"] | None = None,
     ) -> None:
         frequencies, phases = (
-            None if given is None else [float(value) for value in given]
-            for given in (frequencies, phases)
+            None if given is None else list(map(float, given)) for given in (frequencies, phases)
         )
         if size is None:
             size = 2 * len(frequencies or ())
@@ -122,8 +121,7 @@ class Sinusoidal(Computed):
         angles = torch.arange(first, end, dtype=torch.float64).unsqueeze(1) * frequencies
         if self.phases is not None:
             angles = angles + torch.tensor(self.phases, dtype=torch.float64)
-        waves = torch.stack(
-            [angles.sin(), angles.cos()], dim=2 if self.layout == "interleaved" else 1
-        )
+        axis = 2 if self.layout == "interleaved" else 1
+        waves = torch.stack([angles.sin(), angles.cos()], dim=axis)
         unit = waves.reshape(end - first, self.size) / math.sqrt(self.size / 2)
         return unit.to(self.anchor)
