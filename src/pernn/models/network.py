@@ -200,16 +200,10 @@ class EncodedNetwork(nn.Module, ABC):
         """
         inputs = self.prepare(tokens, num_queries, num_scored)
         count = count_outputs(inputs.num_steps, num_queries, num_scored)
-        return self._run(inputs, count, scored)[0]
+        return self._run(inputs, count, scored, None, wants_state=False)[0]
 
     def _run(
-        self,
-        inputs: Projected,
-        count: int,
-        scored: Tensor | None,
-        hx: Any = None,
-        *,
-        wants_state: bool = False,
+        self, inputs: Projected, count: int, scored: Tensor | None, hx: Any, *, wants_state: bool
     ) -> tuple[Tensor, Any]:
         """Return the scored ones of the last steps' states, and the final one if wanted."""
         if wants_state:
@@ -254,8 +248,7 @@ class EncodedNetwork(nn.Module, ABC):
             return None
         self.encoding.follow(self.output_layer.weight.device)
         vectors = self.encoding(num_steps, num_queries, position_offset=position_offset)
-        concatenated = self.encoding.combine == "concat"
-        offset = self.joined_size - self.encoding.size if concatenated else 0
+        offset = self.joined_size - self.encoding.size if self.encoding.combine == "concat" else 0
         return self.core.project(vectors, offset=offset, bias=False)
 
     def repeat(self, rows: Tensor) -> Float[Tensor, "rows width"]:
