@@ -51,6 +51,30 @@ def test_a_single_sequence_is_a_batch_of_one(cls, core):
     close(more, model(one.unsqueeze(0), hx=finals, position_offset=position).squeeze(0))
 
 
+class Sums(torch.nn.Module):
+    """A recurrence whose state is no tensor."""
+
+    input_size, hidden_size = 8, 4
+
+    def project(self, inputs, *, offset=0, bias=True):
+        return inputs @ torch.eye(8, dtype=inputs.dtype)[offset : offset + inputs.shape[-1]]
+
+    def recur(self, gates, state=None):
+        start = gates[:, :1, :4] * 0 if state is None else state["sum"].unsqueeze(1)
+        sums = start + gates[..., :4].cumsum(1)
+        return sums, {"sum": sums[:, -1]}
+
+
+def test_a_single_sequence_keeps_the_state_of_a_recurrence_of_ones_own():
+    model = PositionEncodedRNN(9, Sums(), Sinusoidal(4), embedding_size=4).double()
+    tokens = torch.arange(5)
+    whole = model(tokens, num_scored=5)
+    before, state, position = model(tokens[:3], num_scored=3, return_state=True)
+    assert state["sum"].shape == (1, 4)
+    after = model(tokens[3:], num_scored=2, hx=state, position_offset=position)
+    close(torch.cat([before, after]), whole)
+
+
 @pytest.mark.parametrize("cls", [LSTM, S4D])
 def test_device_and_dtype_do_not_change_the_draws(cls):
     plain, other = (

@@ -131,6 +131,17 @@ def test_no_column_is_shown_by_its_name(name):
     assert not {c for c, text in shown.items() if text == c or "_" in text or "." in text}
 
 
+def test_blocks_of_a_share_have_one_axis_beside_the_line_of_chance():
+    about = replace(POINTS, rows="preset", metrics=("token_accuracy",), contrast=None)
+    records = [
+        {**one, "preset": preset, "token_accuracy": lift + one["token_accuracy"] / 10}
+        for preset, lift in (("as-run", 0.02), ("as-written", 0.12))
+        for one in trials(("gru",))
+    ]
+    first, second = draw(experiment(figure=about), records).axes
+    assert first.get_ylim() == second.get_ylim()
+
+
 def test_conditions_and_encodings_look_the_same_in_every_figure():
     kinds = ["none", "sinusoidal", "repeated_embedding", "learned", "random", "other"]
     every = looks("encoding.kind", kinds)

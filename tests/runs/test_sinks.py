@@ -104,13 +104,16 @@ def test_every_point_stands_once_however_often_a_run_is_taken_up(
 
     # From the fourth update on only: what was measured before is shown as well.
     execute(SPEC, root, device="cpu", on_update=lambda update: update < 4)
-    monkeypatch.setenv(SINKS_VARIABLE, name)
+    monkeypatch.setenv(SINKS_VARIABLE, f"{name},{name}")
+    make, begun = sinks.SINKS[name], []
+    monkeypatch.setitem(sinks.SINKS, name, lambda *given: begun.append(given) or make(*given))
     with pytest.raises(KilledError):
         execute(SPEC, root, device="cpu", on_update=killed)
     # Update 9 was shown, and is done again from the checkpoint of update 8.
     execute(SPEC, root, device="cpu", on_update=lambda update: update < 10)
     outcome = execute(SPEC, root, device="cpu", on_warning=pytest.fail)
     assert outcome.result["weights_sha256"] == plain
+    assert len(begun) == 3
     found = READERS[name](root / "logs" / name)
     assert found == expected(root)
     assert {*found.values()} == {1}

@@ -157,7 +157,9 @@ class EncodedNetwork(nn.Module, ABC):
         self.check_inputs(tokens)
         is_single = tokens.dim() == (2 if isinstance(self.embedding, nn.Linear) else 1)
         # A state of one's own may have its batch axis anywhere, so it keeps it.
-        drops_axis = is_single and not isinstance(self.core, Adapted)
+        drops_axis = (
+            is_single and isinstance(self.core, Core) and not isinstance(self.core, Adapted)
+        )
         if is_single:
             tokens, scored = tokens.unsqueeze(0), None if scored is None else scored.unsqueeze(0)
         if drops_axis:

@@ -265,7 +265,7 @@ def _packages() -> list[Finding]:
     """Look for what pernn's own metadata names, with the extra that a package comes with."""
     found: dict[str, Finding] = {}
     for line in requires("pernn") or ():
-        name, extra = re.match(r"([\w.-]+)[^;]*(?:; extra == '(\w+)')?", line).groups()  # type: ignore[union-attr]
+        name, extra = re.match(r"([\w.-]+)[^;]*(?:; extra == ['\"](\w+)['\"])?", line).groups()  # type: ignore[union-attr]
         # Two extras may need one package: the one of its name wins.
         if extra in OTHERS or (name in found and extra != name):
             continue

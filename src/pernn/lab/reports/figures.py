@@ -211,6 +211,8 @@ def _draw_lines(grid: Grid) -> None:
     best = chosen_best(experiment.claims, layout.x, grid.found)
     for row, axes, panel, records in grid.panels():
         x = grid.across[panel]
+        if row.metric == "token_accuracy":
+            _draw_chance(axes, x)
         if best and row.metric is not None:
             judged = [one for one in records if one["run"] in best]
             draw_best(grid, axes, x, judged, row.metric)
@@ -261,9 +263,6 @@ def _fit_rows(grid: Grid, shown: Mapping[Axes, Sequence[Series]]) -> None:
                     _say(axes, "own scale")
         for left, axes in zip([None, *row.axes], row.axes, strict=False):
             axes.tick_params(labelleft=left is None or axes in flat or left in flat)
-        if row.metric == "token_accuracy":
-            for axes, panel in zip(row.axes, row.panels, strict=True):
-                _draw_chance(axes, grid.across[panel])
 
 
 def _values(

@@ -148,4 +148,4 @@ class Log:
 
 
 def _chosen() -> list[str]:
-    return [name for name in os.environ.get(SINKS_VARIABLE, "").split(",") if name]
+    return [*filter(None, dict.fromkeys(os.environ.get(SINKS_VARIABLE, "").split(",")))]
