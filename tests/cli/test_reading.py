@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +20,7 @@ from pernn.lab.store import RunDirectory, Sweep, save_sweep
 from pernn.lab.sweeps import make_report
 from store.finished import begin, finish, spec
 
+FULL = Path("/dev/full")
 EVIL = "\x1b[2J\x1b]0;title\x07<script>[red]\u202eevil\x9b31m"
 
 
@@ -70,6 +72,14 @@ def test_signs_that_a_locale_lacks_are_question_marks():
     words = ("show", "vocabulary_size", "--json")
     done = python("-m", "pernn", *words, env={**os.environ, **ascii_only})
     assert "Damerau–Levenshtein" in json.dumps(json.loads(done.stdout), ensure_ascii=False)
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="no /dev/full here")
+def test_a_full_disk_behind_standard_output_is_one_line():
+    with FULL.open("w") as full:
+        words = [sys.executable, "-m", "pernn", "list"]
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (4, "pernn: No space left on device\n")
 
 
 def test_control_characters_do_nothing_on_a_terminal(results):

@@ -1,8 +1,8 @@
 // The squashing functions, some vectors at a time.
 //
 // PyTorch's own (Sleef) are exact to one unit in the last place and take most of a small network's
-// time. With AVX-512 or AVX2 these take a third of it and are exact to about two; tests/kernels has
-// the bounds. Elsewhere PyTorch's serve.
+// time. These take less of it, with AVX-512 a third, and are exact to three; tests/kernels has the
+// bounds. Without AVX-512 or AVX2 PyTorch's serve.
 
 #pragma once
 

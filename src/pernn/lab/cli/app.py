@@ -160,7 +160,7 @@ def run() -> int:
         return 0
     except OSError as error:
         # A file at the edge of all that is guarded, such as a path that is too long.
-        warn(one_line(f"{error.strerror}: {error.filename or 'standard output'}"))
+        warn(one_line(": ".join(str(one) for one in (error.strerror, error.filename) if one)))
         return exit_status(StoreError)
     if status == INTERRUPTED:
         warn("interrupted; the same command goes on from here")

@@ -372,7 +372,7 @@ def _name(pairs: Pairs, cell: tuple[Any, ...]) -> str:
     return ", ".join(words) or "all"
 
 
-def _notes(pairs: Pairs, num_less: int, shown: list[Compared]) -> list[str]:
+def _notes(pairs: Pairs, num_lacking: int, shown: list[Compared]) -> list[str]:
     differing, (alone, other), lost = pairs.differing, pairs.num_unpaired, pairs.num_diverged
     single = sum(len(found) < MIN_PAIRS for found in pairs.cells.values())
     fewest = min(len(one.differences) for one in shown)
@@ -383,7 +383,7 @@ def _notes(pairs: Pairs, num_less: int, shown: list[Compared]) -> list[str]:
         f"On both sides, and left out: {counted(pairs.num_same, 'trial')}.": pairs.num_same,
         f"Diverged, and counted as the worst: {counted(lost, 'trial')}.": lost,
         f"Not shown, having one pair only: {counted(single, 'cell')}.": single,
-        f"Not in the mean over cells, lacking one: {counted(num_less, 'seed')}.": num_less,
+        f"Not in the mean over cells, lacking one: {counted(num_lacking, 'seed')}.": num_lacking,
         f"n = {fewest} is no verdict: {MIN_SEEDS} seeds are needed, and the smallest p that "
         f"{fewest} can give is {smallest}.": fewest < MIN_SEEDS,
         f"p counts signs alone: that of {fewest} pairs is never below {smallest}, whatever their "
